@@ -1,0 +1,95 @@
+"""The command for the GPU half: its verdicts, table and exit codes, on a small project."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TESTS = """
+import os, time, pytest
+pytestmark = pytest.mark.gpu
+
+def test_good(): pass
+def test_bad(): assert 1 == 2
+def test_absent(): pytest.skip("needs two GPUs")
+def test_lost(request):
+    with open(request.config.workerinput["warploom_notes"], "a") as notes:
+        notes.write(request.node.nodeid + "\\tillegal address\\n")
+    os._exit(86)
+def test_hangs(): time.sleep(60)
+"""
+# A GPU is pretended, and the project replaced by the small one.
+DRIVER = """
+import sys; sys.path.insert(0, {tests!r})
+import run_gpu
+from pathlib import Path
+run_gpu.gpu_name = lambda: "Pretended GPU"
+run_gpu.ROOT, run_gpu.TIMEOUT_S = Path({project!r}), 4
+run_gpu.DEFAULTS = ["-p", "no:warploom.testing.plugin"] + [
+    word.replace("60", "4").replace("6", "2") for word in run_gpu.DEFAULTS]
+sys.argv = ["run_gpu.py", *{arguments!r}]
+sys.exit(run_gpu.main())
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "tests" / "part").mkdir(parents=True)
+    (tmp_path / "pyproject.toml").write_text(
+        "[tool.pytest.ini_options]\nmarkers = ['gpu', 'soak']\naddopts = ['--strict-markers']\n"
+    )
+    (tmp_path / "tests" / "part" / "test_kinds.py").write_text(TESTS)
+    return tmp_path
+
+
+def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    script = DRIVER.format(
+        tests=str(ROOT / "tests"), project=str(project), arguments=list(arguments)
+    )
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=project,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+def test_each_outcome_is_told_apart(project: Path) -> None:
+    result = run(project, "--out", "made/gpu.json")
+    assert result.returncode == 1, result.stdout + result.stderr
+    record = json.loads((project / "made" / "gpu.json").read_text())
+    row = record["folders"]["tests/part"]
+    counts = {key: row[key] for key in ("passed", "failed", "hung", "skipped")}
+    assert counts == {"passed": 1, "failed": 2, "hung": 1, "skipped": 1}, record
+    found = {f["test"].split("::")[1]: f for f in record["failures"]}
+    assert found["test_hangs"]["outcome"] == "hung"
+    assert found["test_lost"]["text"] == "GPU context lost: illegal address"
+    assert record["device"] == "Pretended GPU"
+    assert record["exit"] == 1
+    assert "hung: tests/part/test_kinds.py::test_hangs" in result.stdout
+
+
+def test_a_passing_selection_is_0_and_an_empty_one_2(project: Path) -> None:
+    assert run(project, "-n", "0", "-k", "good").returncode == 0
+    assert run(project, "-n", "0", "-k", "absent").returncode == 2, "skipped is not run"
+    nothing = run(project, "-n", "0", "-m", "gpu and soak")
+    assert nothing.returncode == 2
+    assert "no test ran" in nothing.stdout
+
+
+def test_without_a_gpu_it_is_2() -> None:
+    script = f"import sys; sys.path.insert(0, {str(ROOT / 'tests')!r}); import run_gpu\n"
+    script += "run_gpu.gpu_name = lambda: None\nsys.exit(run_gpu.main())"
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 2
+    assert "no GPU here" in result.stderr

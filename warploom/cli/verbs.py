@@ -1,0 +1,41 @@
+"""The verbs of the command line in one table, and how one of them is loaded.
+
+A verb's module has `add_parser(subparsers)` and `run(args) -> int`; it is imported only when the
+verb is used, so that `--help` and a wrong word answer at once.
+"""
+
+import importlib
+from dataclasses import dataclass
+from types import ModuleType
+
+# Exit codes, everywhere the same.
+FINE, NO, UNUSABLE, INTERRUPTED = 0, 1, 2, 130
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A word of the command line, its module in `warploom.cli` and what it does."""
+
+    name: str
+    summary: str
+
+    def load(self) -> ModuleType:
+        """The module of the verb."""
+        return importlib.import_module(f"warploom.cli.{self.name}")
+
+
+VERBS = (
+    Verb("generate", "answer a prompt with a language model"),
+    Verb("models", "list, pull, show and remove models"),
+    Verb("run", "run a kernel's example, on the simulator or a GPU"),
+    Verb("show", "print a kernel at one of its levels: tile, roles, machine, cuda, ptx, sass"),
+    Verb("explain", "explain a kernel, an operation or an error code"),
+    Verb("bench", "measure a suite, or judge result files by the bars"),
+    Verb("doctor", "say what this machine can run, and what to install"),
+    Verb("cache", "list, explain and clear compiled kernels"),
+)
+
+
+def find(name: str) -> Verb | None:
+    """The verb of this name."""
+    return next((verb for verb in VERBS if verb.name == name), None)
