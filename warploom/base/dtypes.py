@@ -1,0 +1,92 @@
+"""Element types: names, widths, NumPy equivalents. Knows nothing of tiles or of the GPU's instructions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import ml_dtypes
+import numpy as np
+
+
+class Kind(Enum):
+    """What arithmetic an element type takes part in."""
+
+    BOOL = "bool"
+    INT = "int"
+    UINT = "uint"
+    FLOAT = "float"
+
+
+@dataclass(frozen=True, slots=True)
+class DType:
+    """One element type. `bits` is the width in memory (bool: 8)."""
+
+    name: str
+    bits: int
+    kind: Kind
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @property
+    def bytes(self) -> int:
+        """Width in memory, in bytes."""
+        return self.bits // 8
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind is Kind.FLOAT
+
+    @property
+    def is_int(self) -> bool:
+        return self.kind in (Kind.INT, Kind.UINT)
+
+    @property
+    def is_bool(self) -> bool:
+        return self.kind is Kind.BOOL
+
+    @property
+    def numpy(self) -> np.dtype:
+        """The NumPy (or ml_dtypes) type with the same bits."""
+        return _NUMPY[self.name]
+
+
+f16 = DType("f16", 16, Kind.FLOAT)
+bf16 = DType("bf16", 16, Kind.FLOAT)
+f32 = DType("f32", 32, Kind.FLOAT)
+f64 = DType("f64", 64, Kind.FLOAT)
+i8 = DType("i8", 8, Kind.INT)
+i16 = DType("i16", 16, Kind.INT)
+i32 = DType("i32", 32, Kind.INT)
+i64 = DType("i64", 64, Kind.INT)
+u8 = DType("u8", 8, Kind.UINT)
+u16 = DType("u16", 16, Kind.UINT)
+u32 = DType("u32", 32, Kind.UINT)
+u64 = DType("u64", 64, Kind.UINT)
+boolean = DType("bool", 8, Kind.BOOL)
+
+ALL: tuple[DType, ...] = (f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64, boolean)
+BY_NAME: dict[str, DType] = {t.name: t for t in ALL}
+
+_NUMPY: dict[str, np.dtype] = {
+    "f16": np.dtype(np.float16),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+    "i8": np.dtype(np.int8),
+    "i16": np.dtype(np.int16),
+    "i32": np.dtype(np.int32),
+    "i64": np.dtype(np.int64),
+    "u8": np.dtype(np.uint8),
+    "u16": np.dtype(np.uint16),
+    "u32": np.dtype(np.uint32),
+    "u64": np.dtype(np.uint64),
+    "bool": np.dtype(np.bool_),
+}
+_BY_NUMPY: dict[np.dtype, DType] = {_NUMPY[t.name]: t for t in ALL}
+
+
+def from_numpy(dtype: np.dtype) -> DType | None:
+    """The element type with the bits of a NumPy type, or None where there is none."""
+    return _BY_NUMPY.get(np.dtype(dtype))

@@ -1,0 +1,69 @@
+"""A kernel: parameters, one body block, and what launching it needs. Knows no device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from warploom.ir.op import UNKNOWN, Block, Loc, Op, Stage, Value
+from warploom.ir.types import Scalar, Tensor
+
+
+@dataclass(eq=False, slots=True)
+class Kernel:
+    """One compiled variant on its way down the stages.
+
+    `params` are values of type `Tensor` or `Scalar` in call order (compile-time arguments are gone).
+    The body ends with a `control.yield` without values. `written` names the parameters that the kernel
+    stores to, as indices into `params`; `shared_bytes` is set by plan_shared_memory.
+    """
+
+    name: str
+    params: tuple[Value, ...]
+    body: Block
+    stage: Stage = Stage.TILE
+    warps: int = 4
+    loc: Loc = UNKNOWN
+    fast_math: bool = False
+    shared_bytes: int = 0
+    written: tuple[int, ...] = ()
+    source: tuple[str, ...] = field(default=())
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return 32 * self.warps
+
+    def words(self) -> Iterator[LaunchWord]:
+        """The launch arguments in order: for a tensor its address, extents and "n" strides, else the scalar.
+
+        Emitter, driver and simulator all take the order from here.
+        """
+        for index, param in enumerate(self.params):
+            if isinstance(param.type, Tensor):
+                yield LaunchWord("address", index)
+                for axis in range(param.type.rank):
+                    yield LaunchWord("extent", index, axis)
+                for axis, letter in enumerate(param.type.cls.strides):
+                    if letter == "n":
+                        yield LaunchWord("stride", index, axis)
+            else:
+                assert isinstance(param.type, Scalar)
+                yield LaunchWord("scalar", index)
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchWord:
+    """One launch argument. Extents and strides are i32, or i64 where the tensor's class is wide."""
+
+    kind: str
+    param: int
+    axis: int = 0
+
+
+def walk(block: Block) -> Iterator[Op]:
+    """Every operation of a block, outer before inner, in program order."""
+    for op in block.ops:
+        yield op
+        for inner in op.regions():
+            yield from walk(inner)

@@ -1,0 +1,1 @@
+"""Layout algebra: pure functions on hashable values. Knows neither IR nor devices."""

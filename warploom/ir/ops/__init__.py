@@ -1,0 +1,29 @@
+"""Operation declarations, one file a family. Importing this package registers all of them."""
+
+from warploom.ir.ops import (
+    control,
+    debug,
+    global_memory,
+    index,
+    lanes,
+    registers,
+    scalar,
+    shared_memory,
+    sync,
+    tensor,
+    tile,
+)
+
+__all__ = [
+    "control",
+    "debug",
+    "global_memory",
+    "index",
+    "lanes",
+    "registers",
+    "scalar",
+    "shared_memory",
+    "sync",
+    "tensor",
+    "tile",
+]

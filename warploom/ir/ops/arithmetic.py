@@ -1,0 +1,70 @@
+"""Kinds of arithmetic that scalar, tile and register operations share, with the result dtypes.
+
+The rules of `docs/numerics.md` hold for each kind at every stage and on every device: `//` and `%` as
+in Python, NaN propagates through max and min, +0 is above -0 there, nothing is contracted.
+"""
+
+from __future__ import annotations
+
+from warploom.base.dtypes import DType, boolean
+from warploom.ir.op import check
+
+BINARY = (
+    "add",
+    "sub",
+    "mul",
+    "div",  # floats only, correctly rounded
+    "floordiv",  # integers only
+    "mod",  # integers only
+    "max",
+    "min",
+    "and",
+    "or",
+    "xor",
+    "shl",
+    "shr",  # arithmetic for signed integers, logical for unsigned ones
+)
+UNARY = ("neg", "abs", "not", "floor", "ceil", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "rcp")
+COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
+FOLD = ("add", "max", "min", "and", "or")
+ARG_FOLD = ("max", "min")
+
+_FLOAT_ONLY = {"div", "floor", "ceil", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "rcp"}
+_INT_ONLY = {"floordiv", "mod", "shl", "shr"}
+_BIT = {"and", "or", "xor", "not"}
+_TRANSCENDENTAL_F32_ONLY = {"exp", "exp2", "log", "log2", "rsqrt", "sin", "cos", "tanh", "erf", "rcp"}
+
+
+def binary_dtype(kind: str, lhs: DType, rhs: DType) -> DType:
+    """Result of a binary operation; both operands have one dtype."""
+    check(kind in BINARY, f"unknown arithmetic {kind}")
+    check(lhs == rhs, f"{kind} of {lhs} and {rhs}")
+    _check_kind(kind, lhs)
+    return lhs
+
+
+def unary_dtype(kind: str, dtype: DType) -> DType:
+    """Result of a unary operation. Transcendental kinds and rcp take f32 (f64 for scalars)."""
+    check(kind in UNARY, f"unknown arithmetic {kind}")
+    _check_kind(kind, dtype)
+    if kind in _TRANSCENDENTAL_F32_ONLY:
+        check(dtype.bits >= 32, f"{kind} of {dtype}: cast to f32 first")
+    return dtype
+
+
+def compare_dtype(kind: str, lhs: DType, rhs: DType) -> DType:
+    """Comparison gives bool; with NaN all but `ne` are false."""
+    check(kind in COMPARE, f"unknown comparison {kind}")
+    check(lhs == rhs, f"{kind} of {lhs} and {rhs}")
+    return boolean
+
+
+def _check_kind(kind: str, dtype: DType) -> None:
+    if kind in _FLOAT_ONLY:
+        check(dtype.is_float, f"{kind} of {dtype}")
+    elif kind in _INT_ONLY:
+        check(dtype.is_int, f"{kind} of {dtype}")
+    elif kind in _BIT:
+        check(dtype.is_int or dtype.is_bool, f"{kind} of {dtype}")
+    else:
+        check(not dtype.is_bool, f"{kind} of bool")

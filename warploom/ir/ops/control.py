@@ -1,0 +1,106 @@
+"""Structured control flow, legal at every stage, and the storages of carried values."""
+
+from __future__ import annotations
+
+from warploom.base.dtypes import boolean
+from warploom.ir.op import Actor, Block, Effect, Op, Stage, Value, attribute, check, op, operand, operands, region
+from warploom.ir.ops.scalar import scalar_of
+from warploom.ir.types import Scalar, Type, Uniformity
+
+
+@op("control.for", effects=(Effect.CONTROL,), executes=Actor.WARP)
+class For(Op):
+    """`for i in lo, lo+step, … < hi` (> hi where step < 0); step is never 0. The body's arguments are i
+    and the carried values, its yield gives the next carried values, the results are the last ones.
+
+    `unroll` is printed as a pragma; 1 keeps the loop.
+    """
+
+    lo: Value = operand()
+    hi: Value = operand()
+    step: Value = operand()
+    inits: tuple[Value, ...] = operands()
+    unroll: int = attribute(default=1)
+    body: Block = region()
+
+    def infer(self) -> tuple[Type, ...]:
+        return tuple(a.type for a in self.body.args[1:])
+
+    def verify(self) -> None:
+        dtype = scalar_of(self.lo).dtype
+        check(dtype.is_int and dtype == scalar_of(self.hi).dtype == scalar_of(self.step).dtype, "loop bounds of several dtypes")
+        check(len(self.body.args) == 1 + len(self.inits), "one body argument a carried value and the index")
+        for init, arg in zip(self.inits, self.body.args[1:], strict=True):
+            check(same_but_uniformity(init.type, arg.type), f"carried {init} enters as {arg}")
+        last = self.body.ops[-1]
+        check(isinstance(last, Yield), "a loop body ends with a yield")
+        for given, arg in zip(last.operand_values(), self.body.args[1:], strict=True):
+            check(same_but_uniformity(given.type, arg.type), f"carried {arg} becomes {given}")
+
+
+@op("control.if", effects=(Effect.CONTROL,), executes=Actor.WARP)
+class If(Op):
+    """Run one of two blocks by a scalar condition; the results are what that block yields."""
+
+    condition: Value = operand()
+    then: Block = region()
+    orelse: Block = region()
+
+    def infer(self) -> tuple[Type, ...]:
+        last = self.then.ops[-1]
+        # A choice is at most as uniform as its condition.
+        return tuple(weaken(v.type, scalar_of(self.condition).uniform) for v in last.operand_values())
+
+    def verify(self) -> None:
+        check(scalar_of(self.condition).dtype == boolean, "condition is not bool")
+        for block in (self.then, self.orelse):
+            check(bool(block.ops) and isinstance(block.ops[-1], Yield), "a branch ends with a yield")
+            given = tuple(block.ops[-1].operand_values())
+            check(len(given) == len(self.results), "branches yield different numbers of values")
+            for v, r in zip(given, self.results, strict=True):
+                check(same_but_uniformity(v.type, r.type), f"branch yields {v} for {r}")
+
+
+@op("control.yield", effects=(Effect.CONTROL,), executes=Actor.WARP, terminator=True)
+class Yield(Op):
+    """End of a region's block; gives its values to the operation around it."""
+
+    values: tuple[Value, ...] = operands()
+
+
+@op("control.assign", stages=Stage.MACHINE, effects=(Effect.STORAGE,), executes=Actor.THREAD)
+class Assign(Op):
+    """Copy a value into the storage of `target` (a block argument or a result), from assign_storage.
+
+    Once storages are assigned, these copies and not the yields move carried values.
+    """
+
+    source: Value = operand()
+    target: Value = operand()
+
+    def verify(self) -> None:
+        check(same_but_uniformity(self.source.type, self.target.type), f"{self.source} assigned to {self.target}")
+
+
+@op("control.duplicate", stages=Stage.MACHINE, effects=(Effect.STORAGE,), executes=Actor.THREAD)
+class Duplicate(Op):
+    """A copy in a storage of its own: breaks the cycles of a parallel copy (`a, b = b, a`)."""
+
+    value: Value = operand()
+
+    def infer(self) -> tuple[Type, ...]:
+        return (self.value.type,)
+
+
+def weaken(type: Type, uniform: Uniformity) -> Type:
+    """A scalar type made at most as uniform as `uniform`; other types unchanged."""
+    if isinstance(type, Scalar):
+        return Scalar(type.dtype, max(type.uniform, uniform))
+    return type
+
+
+def same_but_uniformity(a: Type, b: Type) -> bool:
+    """Equal types, scalars of any uniformity."""
+    if isinstance(a, Scalar) and isinstance(b, Scalar):
+        return a.dtype == b.dtype
+    return a == b

@@ -1,0 +1,47 @@
+"""Observation at the machine stage."""
+
+from __future__ import annotations
+
+from warploom.ir.op import Actor, Effect, Op, Stage, Value, attribute, check, op, operand, operands, optional
+from warploom.ir.ops.registers import regs_of
+from warploom.ir.types import Regs, Scalar
+
+
+@op("debug.print", stages=Stage.MACHINE, effects=(Effect.OUTSIDE,), executes=Actor.BLOCK)
+class Print(Op):
+    """Print `text` and scalars once a block (thread 0 of the block)."""
+
+    values: tuple[Value, ...] = operands()
+    text: str = attribute()
+
+    def verify(self) -> None:
+        check(all(isinstance(v.type, Scalar) for v in self.values), "scalars only")
+
+
+@op("debug.print_tile", stages=Stage.MACHINE, effects=(Effect.OUTSIDE,))
+class PrintTile(Op):
+    """Print a tile: every element with its coordinates where the predicate holds. `coordinates` has
+    one i32 register tile an axis, broadcasting to the value."""
+
+    value: Value = operand()
+    coordinates: tuple[Value, ...] = operands()
+    predicate: Value | None = optional()
+    text: str = attribute()
+    shape: tuple[int, ...] = attribute()
+
+
+@op("debug.assert", stages=Stage.MACHINE, effects=(Effect.OUTSIDE,))
+class Assert(Op):
+    """Stop the launch with `text` and the source place where the condition (bool scalar or registers)
+    is false and the predicate, if any, holds. PTX trap after a message."""
+
+    condition: Value = operand()
+    predicate: Value | None = optional()
+    text: str = attribute()
+
+    def verify(self) -> None:
+        t = self.condition.type
+        ok = isinstance(t, Scalar | Regs) and t.dtype.is_bool
+        check(ok, "condition is not bool")
+        if self.predicate is not None:
+            regs_of(self.predicate)

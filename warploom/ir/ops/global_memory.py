@@ -1,0 +1,92 @@
+"""Accesses to global memory: one operation is all accesses of one register tile.
+
+The address of vector group g is `tensor + base + offset[g]`, in elements. `offset` has the extents of
+the value with the extent of `axis` divided by `vec`; registers g·vec … g·vec + vec − 1 along `axis` are
+consecutive in memory. `predicate` (bool, broadcasts to the extents of `offset`) guards whole groups.
+"""
+
+from __future__ import annotations
+
+from warploom.ir.op import Actor, Effect, Op, Stage, Value, attribute, check, op, operand, optional
+from warploom.ir.ops.registers import regs_of
+from warploom.ir.ops.scalar import least_uniform, scalar_of, tensor_of
+from warploom.ir.types import Regs, Scalar, Type, Uniformity, broadcast
+
+CACHE = ("", "evict_first", "evict_last", "no_allocate")
+
+
+def grouped(extents: tuple[int, ...], axis: int, vec: int) -> tuple[int, ...]:
+    """Extents of the vector groups of a register tile."""
+    return extents if vec == 1 else extents[:axis] + (extents[axis] // vec,) + extents[axis + 1 :]
+
+
+def check_access(offset: Value, predicate: Value | None, extents: tuple[int, ...], axis: int, vec: int) -> None:
+    """Shared rules of vector accesses, global and shared."""
+    check(vec in (1, 2, 4, 8, 16), f"vector of {vec}")
+    check(vec == 1 or extents[axis] % vec == 0, f"vector of {vec} in {extents} along axis {axis}")
+    groups = grouped(extents, axis, vec)
+    o = regs_of(offset)
+    check(o.dtype.is_int and o.extents == groups, f"offsets {o} for groups {groups}")
+    if predicate is not None:
+        p = regs_of(predicate)
+        check(p.dtype.is_bool and broadcast(p.extents, groups) == groups, f"predicate {p} for groups {groups}")
+
+
+@op("global_memory.load", stages=Stage.MACHINE, effects=(Effect.READ_GLOBAL,))
+class Load(Op):
+    """Load a register tile; where the predicate is false nothing is read and the registers are `other`
+    (scalar) or zero. `read_only`: no block writes the tensor in this launch (ld.global.nc)."""
+
+    tensor: Value = operand()
+    base: Value = operand()
+    offset: Value = operand()
+    predicate: Value | None = optional()
+    other: Value | None = optional()
+    axis: int = attribute(default=0)
+    vec: int = attribute(default=1)
+    read_only: bool = attribute(default=False)
+    cache: str = attribute(default="")
+
+    def infer(self) -> tuple[Type, ...]:
+        groups = regs_of(self.offset).extents
+        extents = tuple(n * self.vec if a == self.axis else n for a, n in enumerate(groups))
+        return (Regs(tensor_of(self.tensor).dtype, extents),)
+
+    def verify(self) -> None:
+        check(self.cache in CACHE, f"cache policy {self.cache!r}")
+        check(scalar_of(self.base).dtype.is_int, "base is not an integer")
+        check_access(self.offset, self.predicate, regs_of(self.result).extents, self.axis, self.vec)
+
+
+@op("global_memory.store", stages=Stage.MACHINE, effects=(Effect.WRITE_GLOBAL,))
+class Store(Op):
+    """Store a register tile where the predicate holds."""
+
+    tensor: Value = operand()
+    value: Value = operand()
+    base: Value = operand()
+    offset: Value = operand()
+    predicate: Value | None = optional()
+    axis: int = attribute(default=0)
+    vec: int = attribute(default=1)
+    cache: str = attribute(default="")
+
+    def verify(self) -> None:
+        check(self.cache in CACHE, f"cache policy {self.cache!r}")
+        check(regs_of(self.value).dtype == tensor_of(self.tensor).dtype, "stored dtype")
+        check_access(self.offset, self.predicate, regs_of(self.value).extents, self.axis, self.vec)
+
+
+@op("global_memory.load_scalar", stages=Stage.MACHINE, effects=(Effect.READ_GLOBAL,), executes=Actor.WARP)
+class LoadScalar(Op):
+    """One element at `base`, the same address for the whole warp; `other` or zero where the scalar
+    predicate is false."""
+
+    tensor: Value = operand()
+    base: Value = operand()
+    predicate: Value | None = optional()
+    other: Value | None = optional()
+    read_only: bool = attribute(default=False)
+
+    def infer(self) -> tuple[Type, ...]:
+        return (Scalar(tensor_of(self.tensor).dtype, max(Uniformity.BLOCK, least_uniform(self.base))),)

@@ -1,0 +1,63 @@
+"""Buffers in the block's shared memory and accesses to them (conventions of `global_memory`)."""
+
+from __future__ import annotations
+
+from warploom.base.dtypes import DType
+from warploom.ir.op import Actor, Effect, Op, Stage, Value, attribute, check, op, operand, optional
+from warploom.ir.ops.global_memory import check_access
+from warploom.ir.ops.registers import regs_of
+from warploom.ir.types import Buffer, Regs, Type
+
+
+def buffer_of(value: Value) -> Buffer:
+    """The type of a value that must be a shared buffer."""
+    check(isinstance(value.type, Buffer), f"{value} is not a shared buffer")
+    assert isinstance(value.type, Buffer)
+    return value.type
+
+
+@op("shared_memory.buffer", stages=Stage.MACHINE, effects=(Effect.ALLOCATE,), executes=Actor.BLOCK)
+class BufferOp(Op):
+    """A buffer of `elements` elements at byte `at` of the block's shared memory (−1 until planned)."""
+
+    dtype: DType = attribute()
+    elements: int = attribute()
+    at: int = attribute(default=-1)
+
+    def infer(self) -> tuple[Type, ...]:
+        return (Buffer(self.dtype, self.elements),)
+
+
+@op("shared_memory.load", stages=Stage.MACHINE, effects=(Effect.READ_SHARED,))
+class Load(Op):
+    """Load a register tile from `buffer[offset]`; zero where the predicate is false."""
+
+    buffer: Value = operand()
+    offset: Value = operand()
+    predicate: Value | None = optional()
+    axis: int = attribute(default=0)
+    vec: int = attribute(default=1)
+
+    def infer(self) -> tuple[Type, ...]:
+        groups = regs_of(self.offset).extents
+        extents = tuple(n * self.vec if a == self.axis else n for a, n in enumerate(groups))
+        return (Regs(buffer_of(self.buffer).dtype, extents),)
+
+    def verify(self) -> None:
+        check_access(self.offset, self.predicate, regs_of(self.result).extents, self.axis, self.vec)
+
+
+@op("shared_memory.store", stages=Stage.MACHINE, effects=(Effect.WRITE_SHARED,))
+class Store(Op):
+    """Store a register tile to `buffer[offset]` where the predicate holds."""
+
+    buffer: Value = operand()
+    value: Value = operand()
+    offset: Value = operand()
+    predicate: Value | None = optional()
+    axis: int = attribute(default=0)
+    vec: int = attribute(default=1)
+
+    def verify(self) -> None:
+        check(regs_of(self.value).dtype == buffer_of(self.buffer).dtype, "stored dtype")
+        check_access(self.offset, self.predicate, regs_of(self.value).extents, self.axis, self.vec)

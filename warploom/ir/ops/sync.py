@@ -1,0 +1,26 @@
+"""Synchronisation of warps through barriers. `why` names the hazard that the barrier settles."""
+
+from __future__ import annotations
+
+from warploom.ir.op import Actor, Effect, Op, Stage, attribute, check, op
+
+
+@op("sync.barrier", stages=Stage.MACHINE, effects=(Effect.SYNC,), executes=Actor.ROLE)
+class Barrier(Op):
+    """All `threads` threads arrive and wait; what they wrote to shared and global memory before is seen
+    by all of them after. PTX bar.sync `id`, `threads`."""
+
+    threads: int = attribute()
+    id: int = attribute(default=0)
+    why: str = attribute(default="")
+
+    def verify(self) -> None:
+        check(0 <= self.id <= 15, f"barrier {self.id}")
+        check(self.threads % 32 == 0 and self.threads > 0, f"{self.threads} threads are not whole warps")
+
+
+@op("sync.warp", stages=Stage.MACHINE, effects=(Effect.SYNC,), executes=Actor.WARP)
+class WarpSync(Op):
+    """The lanes of a warp meet; orders their shared-memory accesses. PTX bar.warp.sync."""
+
+    why: str = attribute(default="")

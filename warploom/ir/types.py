@@ -1,0 +1,114 @@
+"""Types of IR values. A layout on a `Regs` type is an annotation: equality ignores it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TypeAlias
+
+from warploom.base.dtypes import DType
+from warploom.ir.layout.layout import Layout
+
+
+class Uniformity(IntEnum):
+    """Over which set of actors a scalar has one value; larger means less uniform."""
+
+    GRID = 0
+    BLOCK = 1
+    ROLE = 2
+    WARP = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """One value for all threads of the set named by `uniform`."""
+
+    dtype: DType
+    uniform: Uniformity = Uniformity.GRID
+
+    def __str__(self) -> str:
+        return f"{self.dtype.name}@{self.uniform.name.lower()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Stages tile and roles: a logical array of a role, any positive extents, `()` allowed."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+    layout: Layout | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.dtype.name}<{'x'.join(map(str, self.shape))}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Regs:
+    """Machine stage: one register extent a tile axis, for every thread; extent 1 broadcasts."""
+
+    dtype: DType
+    extents: tuple[int, ...]
+    layout: Layout | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.dtype.name}[{'x'.join(map(str, self.extents))}]"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorClass:
+    """What a compiled variant is specialised on, for one tensor argument.
+
+    `strides`: one letter an axis, "0", "1" or "n" (any other). `align`: largest power of two ≤ 16
+    bytes dividing the base address and every "n" stride. `extent_pow2`: largest power of two ≤ 16
+    (elements) dividing the extent of the stride-1 axis (16 where there is none). `aliased`: overlaps
+    an argument that is written. `wide`: some offset may not fit 32 bits.
+    """
+
+    strides: str
+    align: int = 16
+    extent_pow2: int = 16
+    aliased: bool = False
+    wide: bool = False
+
+    def __str__(self) -> str:
+        flags = (", aliased" if self.aliased else "") + (", wide" if self.wide else "")
+        return f"{self.strides or '-'}, align {self.align}, extent {self.extent_pow2}{flags}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor in global memory."""
+
+    dtype: DType
+    rank: int
+    cls: TensorClass
+
+    def __str__(self) -> str:
+        return f"tensor<{self.dtype.name}, {self.cls}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A buffer in the block's shared memory, addressed by element."""
+
+    dtype: DType
+    elements: int
+
+    def __str__(self) -> str:
+        return f"buffer<{self.dtype.name}, {self.elements}>"
+
+
+Type: TypeAlias = Scalar | Tile | Regs | Tensor | Buffer
+
+
+def broadcast(*extents: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The common extents of register or tile shapes of one rank (1 stretches), or None."""
+    if len({len(e) for e in extents}) != 1:
+        return None
+    out = []
+    for axis in zip(*extents, strict=True):
+        wide = {n for n in axis if n != 1}
+        if len(wide) > 1:
+            return None
+        out.append(wide.pop() if wide else 1)
+    return tuple(out)
