@@ -1,0 +1,246 @@
+"""Reads back what `printer` prints. A recursive-descent reader of one page; knows the registry only."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from warploom.base import dtypes
+from warploom.ir.kernel import Kernel
+from warploom.ir.layout.layout import parse as parse_layout
+from warploom.ir.op import REGISTRY, Block, FieldKind, Loc, Op, Stage, Value
+from warploom.ir.types import Buffer, Regs, Scalar, Tensor, TensorClass, Tile, Type, Uniformity
+
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<string>"(?:\\.|[^"\\])*")
+    |(?P<value>%[\w.]+)
+    |(?P<type>(?:tensor|buffer)<[^>]*>|[a-z]\w*(?:@\w+|<[\dx]*>|\[[\dx]*\])(?:\ \([\dx]*;[^)]*\))?)
+    |(?P<place>@\d+:\d+)
+    |(?P<number>-?(?:inf|nan|\d[\d.]*(?:e[-+]?\d+)?)\b)
+    |(?P<word>@?[\w.]+)
+    |(?P<sign>[(){}\[\],:=_]))""",
+    re.VERBOSE,
+)
+
+
+class ParseError(ValueError):
+    """Text that is not IR; the message names the line."""
+
+
+def parse_kernel(text: str) -> Kernel:
+    """A kernel from its text."""
+    return _Parser(text).kernel()
+
+
+def parse_type(text: str, warps: int) -> Type:
+    """A type as printed by `printer.type_text`."""
+    core, _, layout_text = text.partition(" (")
+    layout = parse_layout("(" + layout_text, warps) if layout_text else None
+    if core.startswith("tensor<"):
+        return _tensor(core[7:-1])
+    if core.startswith("buffer<"):
+        name, n = core[7:-1].split(", ")
+        return Buffer(dtypes.BY_NAME[name], int(n))
+    name, mark, rest = re.match(r"(\w+)([@<\[])([^>\]]*)", core).groups()  # type: ignore[union-attr]
+    dtype = dtypes.BY_NAME[name]
+    if mark == "@":
+        return Scalar(dtype, Uniformity[rest.upper()])
+    extents = tuple(int(n) for n in rest.split("x")) if rest else ()
+    return Tile(dtype, extents, layout) if mark == "<" else Regs(dtype, extents, layout)
+
+
+def _tensor(text: str) -> Tensor:
+    name, strides, *rest = text.split(", ")
+    strides = "" if strides == "-" else strides
+    numbers = {w.split()[0]: int(w.split()[1]) for w in rest if " " in w}
+    cls = TensorClass(strides, numbers["align"], numbers["extent"], "aliased" in rest, "wide" in rest)
+    return Tensor(dtypes.BY_NAME[name], len(strides), cls)
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.warps = 4
+        self.values: dict[str, Value] = {}
+
+    # ---- tokens ------------------------------------------------------------------------------
+
+    def peek(self) -> tuple[str, str]:
+        found = _TOKEN.match(self.text, self.at)
+        if found is None or found.lastgroup is None:
+            return "end", ""
+        return found.lastgroup, found.group(found.lastgroup)
+
+    def next(self) -> tuple[str, str]:
+        found = _TOKEN.match(self.text, self.at)
+        if found is None or found.lastgroup is None:
+            self.fail("unexpected end")
+        self.at = found.end()
+        return found.lastgroup, found.group(found.lastgroup)
+
+    def accept(self, text: str) -> bool:
+        if self.peek()[1] == text:
+            self.next()
+            return True
+        return False
+
+    def expect(self, text: str) -> None:
+        if not self.accept(text):
+            self.fail(f"expected {text!r}, found {self.peek()[1]!r}")
+
+    def fail(self, message: str) -> Any:
+        raise ParseError(f"line {self.text.count(chr(10), 0, self.at) + 1}: {message}")
+
+    # ---- grammar -----------------------------------------------------------------------------
+
+    def kernel(self) -> Kernel:
+        found = re.search(r"\bwarps=(\d+)", self.text.split("\n", 1)[0])
+        self.warps = int(found.group(1)) if found else 4
+        self.expect("kernel")
+        name = self.next()[1].removeprefix("@")
+        self.expect("(")
+        params = self.definitions(")")
+        self.expect(")")
+        options: dict[str, str] = {}
+        while not self.accept("{"):
+            word = self.next()[1]
+            options[word] = self.number_list() if self.accept("=") else "1"
+        body = self.block_body()
+        kernel = Kernel(name, params, body, Stage[options.get("stage", "tile").upper()], self.warps)
+        kernel.fast_math = "fast_math" in options
+        kernel.shared_bytes = int(options.get("shared", "0"))
+        kernel.written = tuple(int(n) for n in options["written"].split(",")) if "written" in options else ()
+        return kernel
+
+    def number_list(self) -> str:
+        text = self.next()[1]
+        while self.accept(","):
+            text += "," + self.next()[1]
+        return text
+
+    def definitions(self, closing: str) -> tuple[Value, ...]:
+        found = []
+        while self.peek()[1] != closing:
+            found.append(self.definition())
+            self.accept(",")
+        return tuple(found)
+
+    def definition(self) -> Value:
+        name = self.next()[1]
+        self.expect(":")
+        kind, text = self.next()
+        if kind != "type":
+            self.fail(f"expected a type, found {text!r}")
+        bare = name[1:]
+        stem, dot, digits = bare.rpartition(".")
+        hint = stem if dot and digits.isdigit() else bare
+        value = Value(parse_type(text, self.warps), "" if hint == "v" else hint)
+        # `=name` after a type is a storage; `= opcode` after the last result is the operation.
+        if re.match(r" =\w", self.text[self.at : self.at + 3]):
+            self.expect("=")
+            value.storage = self.next()[1]
+        self.values[name] = value
+        return value
+
+    def block_body(self) -> Block:
+        ops = []
+        while not self.accept("}"):
+            ops.append(self.op())
+        return Block((), ops)
+
+    def op(self) -> Op:
+        results: list[Value] = []
+        if self.peek()[0] == "value":
+            # Results are named on the line that starts the operation but belong after its operands.
+            while True:
+                results.append(self.definition())
+                if not self.accept(","):
+                    break
+            self.expect("=")
+        opcode = self.next()[1]
+        cls = REGISTRY.get(opcode)
+        if cls is None:
+            self.fail(f"unknown operation {opcode}")
+        made = self.fields(cls)
+        made.results = tuple(results)
+        for value in results:
+            value.owner = made
+        kind, text = self.peek()
+        if kind == "place":
+            self.next()
+            line, column = text[1:].split(":")
+            made.loc = Loc("?", int(line), int(column))
+        return made
+
+    def fields(self, cls: type[Op]) -> Op:
+        given: dict[str, Any] = {}
+        self.expect("(")
+        for info in cls.FIELDS:
+            if info.kind in (FieldKind.OPERAND, FieldKind.OPTIONAL):
+                given[info.name] = self.use()
+            elif info.kind is FieldKind.OPERANDS:
+                given[info.name] = self.uses()
+            else:
+                continue
+            self.accept(",")
+        self.expect(")")
+        if self.accept("["):
+            while not self.accept("]"):
+                name = self.next()[1]
+                self.expect("=")
+                given[name] = self.literal()
+                self.accept(",")
+        for info in cls.FIELDS:
+            if info.kind is FieldKind.REGION:
+                given[info.name] = self.region()
+        return cls(**given)
+
+    def use(self) -> Value | None:
+        kind, text = self.next()
+        if text == "_":
+            return None
+        if kind != "value" or text not in self.values:
+            self.fail(f"{text} is not defined here")
+        return self.values[text]
+
+    def uses(self) -> tuple[Value, ...]:
+        self.expect("[")
+        found = []
+        while not self.accept("]"):
+            value = self.use()
+            assert value is not None
+            found.append(value)
+            self.accept(",")
+        return tuple(found)
+
+    def region(self) -> Block:
+        args: tuple[Value, ...] = ()
+        if self.accept("("):
+            args = self.definitions(")")
+            self.expect(")")
+        self.expect("{")
+        block = self.block_body()
+        block.args = args
+        for arg in args:
+            arg.owner = block
+        return block
+
+    def literal(self) -> Any:
+        if self.accept("("):
+            items = []
+            while not self.accept(")"):
+                items.append(self.literal())
+                self.accept(",")
+            return tuple(items)
+        kind, text = self.next()
+        if kind == "string":
+            return text[1:-1].replace("\\n", "\n").replace('\\"', '"').replace("\\\\", "\\")
+        if kind == "number":
+            return int(text) if re.fullmatch(r"-?\d+", text) else float(text)
+        named = {"True": True, "False": False, "None": None}
+        if text in named:
+            return named[text]
+        if text in dtypes.BY_NAME:
+            return dtypes.BY_NAME[text]
+        return self.fail(f"not a literal: {text!r}")
