@@ -27,7 +27,7 @@ class Error(Exception):
     def __reduce__(self) -> tuple[type[Error], tuple[Report, ...]]:
         return type(self), self.reports
 
-    def text(self, ansi: bool = False) -> str:
+    def render(self, ansi: bool = False) -> str:
         """The rendered text, in colour where `ansi`."""
         return render_all(self.reports, ansi)
 
