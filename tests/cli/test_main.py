@@ -63,13 +63,21 @@ def test_an_interruption_is_130(
     assert capsys.readouterr().err == "interrupted\n"
 
 
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [(errors.ModelError, 2), (errors.CompileError, 2), (errors.LaunchError, 2)]
+    + [(errors.CheckError, 1)],
+)
 def test_an_error_is_its_report_and_no_traceback(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kind: type[errors.Error],
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    error = errors.Error.__new__(errors.ModelError)
-    monkeypatch.setattr(errors.ModelError, "__str__", lambda self: "error[E001]: no such model")
+    error = kind()
+    monkeypatch.setattr(kind, "__str__", lambda self: "error[E001]: no such model")
     pretend(monkeypatch, raises(error))
-    assert entry.main(["weave"]) == 2
+    assert entry.main(["weave"]) == code
     shown = capsys.readouterr()
     assert shown.err == "error[E001]: no such model\n"
     assert shown.out == ""

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
-from warploom.base.errors import Error
-from warploom.cli.verbs import INTERRUPTED, UNUSABLE, VERBS, Verb, find
+from warploom.base.errors import CheckError, Error
+from warploom.cli.verbs import INTERRUPTED, NO, UNUSABLE, VERBS, Verb, find
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,14 +33,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 128 + getattr(signal, "SIGPIPE", 13)
     except Error as error:
         print(error, file=sys.stderr)
-        return UNUSABLE
+        return NO if isinstance(error, CheckError) else UNUSABLE
     return code
 
 
 def _run(verb: Verb, words: list[str]) -> int:
     """Parse the words of one verb and run it."""
     parser = _parser()
-    commands = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    commands = parser.add_subparsers(dest="verb", prog="warploom", required=True)
     module = verb.load()
     module.add_parser(commands)
     try:
