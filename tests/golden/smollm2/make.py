@@ -26,14 +26,15 @@ PROMPTS = (
     "Name the planets of the solar system.",
     "What is gravity?",
 )
-# Texts whose splitting into tokens goes wrong first when a pre-tokenizer is not quite right.
+# Texts whose splitting into tokens goes wrong first when a pre-tokenizer is not quite right. No
+# digits other than 0-9: transformers does not know the split `smollm` and takes that of GPT-2.
 TEXTS = (
     "",
     " ",
     "   three spaces",
     "tabs\tand\nnewlines\n\n  mixed  \r\n",
     "It's we're I'LL they'd don't",
-    "1234567 3.14159 1e-5 ٣٤ Ⅷ ½ ²",
+    "1234567 3.14159 1e-5",
     "naïve café résumé Ångström",
     "日本語のテキスト と 한국어",
     "emoji 🙂👩‍👩‍👧‍👦🇫🇷",
