@@ -1,0 +1,84 @@
+"""Facts of the GPU architectures that kernels are compiled for. Knows no machine (clock, memory
+speed: base/hw/) and no driver."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+WARP = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One architecture, in the numbers that passes, emitter and checker need.
+
+    `arch` is the name that NVRTC takes. Bytes are bytes; `shared_per_block` is what one block may
+    use with the opt-in attribute set, `shared_default` what it may use without.
+    """
+
+    arch: str
+    registers_per_sm: int = 65536
+    registers_per_thread: int = 255
+    register_granule: int = 8
+    threads_per_block: int = 1024
+    warps_per_sm: int = 64
+    blocks_per_sm: int = 32
+    shared_default: int = 48 * 1024
+    shared_per_block: int = 163 * 1024
+    shared_per_sm: int = 164 * 1024
+    named_barriers: int = 16
+    vector_bytes: int = 16
+
+    @property
+    def capability(self) -> tuple[int, int]:
+        """Compute capability: (9, 0) for sm_90a."""
+        digits = re.sub(r"\D", "", self.arch)
+        return int(digits[:-1]), int(digits[-1])
+
+    def has(self, since: str) -> bool:
+        """Whether operations declared `since` an architecture ("sm_90a") exist on this target.
+
+        A name that ends in a letter means that architecture alone.
+        """
+        if since[-1].isalpha():
+            return since == self.arch
+        return self.capability >= Target(since).capability
+
+    def registers_for(self, threads: int) -> int:
+        """Most registers a thread can have in a block of so many threads, one block an SM."""
+        fair = self.registers_per_sm // max(threads, 1) // self.register_granule
+        return min(self.registers_per_thread, fair * self.register_granule)
+
+    def __str__(self) -> str:
+        return self.arch
+
+
+SM_80 = Target("sm_80")
+SM_89 = Target(
+    "sm_89",
+    warps_per_sm=48,
+    blocks_per_sm=24,
+    shared_per_block=99 * 1024,
+    shared_per_sm=100 * 1024,
+)
+SM_90A = Target("sm_90a", shared_per_block=227 * 1024, shared_per_sm=228 * 1024)
+
+TARGETS: dict[str, Target] = {t.arch: t for t in (SM_80, SM_89, SM_90A)}
+DEFAULT = SM_90A
+
+
+def target_of(capability: tuple[int, int]) -> Target | None:
+    """The target whose code a device of this compute capability runs, or None.
+
+    Code for sm_90a runs on 9.0 only; code without a letter runs on later minor versions of its
+    major version.
+    """
+    if capability == (9, 0):
+        return SM_90A
+    fitting = [
+        t
+        for t in (SM_80, SM_89)
+        if t.capability[0] == capability[0] and t.capability <= capability
+    ]
+    return max(fitting, key=lambda t: t.capability, default=None)
