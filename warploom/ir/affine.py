@@ -104,7 +104,12 @@ class ScalarFacts:
             return ("dim", op.tensor, op.axis)
         if isinstance(op, BlockId | GridDim):
             return (op.OPCODE, op.axis)
-        if isinstance(op, Op) and op.is_pure and len(op.results) == 1 and isinstance(value.type, Scalar):
+        if (
+            isinstance(op, Op)
+            and op.is_pure
+            and len(op.results) == 1
+            and isinstance(value.type, Scalar)
+        ):
             inner = tuple(self.affine(v) if _is_index(v) else v for v in op.operand_values())
             return (op.OPCODE, tuple(op.attributes().values()), inner)
         return value

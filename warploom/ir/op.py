@@ -186,7 +186,9 @@ class Op:
         """Every operand in declaration order, variadic ones flattened, absent ones left out."""
         for info in self.FIELDS:
             held = getattr(self, info.name)
-            if info.kind is FieldKind.OPERAND or (info.kind is FieldKind.OPTIONAL and held is not None):
+            if info.kind is FieldKind.OPERAND or (
+                info.kind is FieldKind.OPTIONAL and held is not None
+            ):
                 yield held
             elif info.kind is FieldKind.OPERANDS:
                 yield from held
@@ -195,7 +197,9 @@ class Op:
         """Put `swap(v)` in the place of every operand v (regions are not entered)."""
         for info in self.FIELDS:
             held = getattr(self, info.name)
-            if info.kind is FieldKind.OPERAND or (info.kind is FieldKind.OPTIONAL and held is not None):
+            if info.kind is FieldKind.OPERAND or (
+                info.kind is FieldKind.OPTIONAL and held is not None
+            ):
                 setattr(self, info.name, swap(held))
             elif info.kind is FieldKind.OPERANDS:
                 setattr(self, info.name, tuple(swap(v) for v in held))
@@ -218,7 +222,11 @@ REGISTRY: dict[str, type[Op]] = {}
 T = TypeVar("T", bound=Op)
 
 
-@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(operand, operands, optional, attribute, region))
+@dataclass_transform(
+    kw_only_default=True,
+    eq_default=False,
+    field_specifiers=(operand, operands, optional, attribute, region),
+)
 def op(
     opcode: str,
     *,

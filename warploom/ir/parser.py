@@ -53,7 +53,9 @@ def _tensor(text: str) -> Tensor:
     name, strides, *rest = text.split(", ")
     strides = "" if strides == "-" else strides
     numbers = {w.split()[0]: int(w.split()[1]) for w in rest if " " in w}
-    cls = TensorClass(strides, numbers["align"], numbers["extent"], "aliased" in rest, "wide" in rest)
+    cls = TensorClass(
+        strides, numbers["align"], numbers["extent"], "aliased" in rest, "wide" in rest
+    )
     return Tensor(dtypes.BY_NAME[name], len(strides), cls)
 
 
@@ -110,7 +112,9 @@ class _Parser:
         kernel = Kernel(name, params, body, Stage[options.get("stage", "tile").upper()], self.warps)
         kernel.fast_math = "fast_math" in options
         kernel.shared_bytes = int(options.get("shared", "0"))
-        kernel.written = tuple(int(n) for n in options["written"].split(",")) if "written" in options else ()
+        kernel.written = (
+            tuple(int(n) for n in options["written"].split(",")) if "written" in options else ()
+        )
         return kernel
 
     def number_list(self) -> str:
@@ -234,6 +238,8 @@ class _Parser:
                 self.accept(",")
             return tuple(items)
         kind, text = self.next()
+        if kind == "type":
+            return parse_type(text, self.warps)
         if kind == "string":
             return text[1:-1].replace("\\n", "\n").replace('\\"', '"').replace("\\\\", "\\")
         if kind == "number":

@@ -7,7 +7,7 @@ from typing import Any
 from warploom.base.dtypes import DType
 from warploom.ir.kernel import Kernel
 from warploom.ir.op import Block, FieldKind, Loc, Op, Value
-from warploom.ir.types import Regs, Tile, Type
+from warploom.ir.types import Regs, Scalar, Tile, Type
 
 
 def print_kernel(kernel: Kernel, *, locs: bool = False) -> str:
@@ -63,7 +63,9 @@ class _Printer:
     def op(self, op: Op, depth: int) -> None:
         pad = "  " * depth
         # Operands print before results are named, so that a use before its definition shows as %?.
-        operands = ", ".join(self.field(op, i.name, i.kind) for i in op.FIELDS if _is_operand(i.kind))
+        operands = ", ".join(
+            self.field(op, i.name, i.kind) for i in op.FIELDS if _is_operand(i.kind)
+        )
         regions = op.regions()
         held = [] if not regions else [self.nested(r, depth) for r in regions]
         results = ", ".join(self.define(v) for v in op.results)
@@ -104,6 +106,8 @@ def literal(value: Any) -> str:
     """An attribute as text."""
     if isinstance(value, DType):
         return value.name
+    if isinstance(value, Scalar | Tile | Regs):
+        return type_text(value)
     if isinstance(value, tuple):
         return "(" + "".join(f"{literal(v)}, " for v in value).rstrip(" ") + ")"
     if isinstance(value, str):

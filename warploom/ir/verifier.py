@@ -32,7 +32,9 @@ def _verify_block(block: Block, stage: Stage, visible: set[Value]) -> None:
     for position, op in enumerate(block.ops):
         try:
             _verify_op(op, stage, visible)
-            if op.TERMINATOR != (position == len(block.ops) - 1) and (op.TERMINATOR or block.ops[-1] is op):
+            if (position == len(block.ops) - 1) != op.TERMINATOR and (
+                op.TERMINATOR or block.ops[-1] is op
+            ):
                 raise Complaint("a block ends with its only terminator")
             for inner in op.regions():
                 _verify_block(inner, stage, set(visible))

@@ -4,6 +4,7 @@ mixed-radix modes. Pure and hashable; knows neither dtypes nor addresses."""
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -52,6 +53,7 @@ class Layout:
     warps: int
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "modes", _canonical(self.modes))
         for place, total in ((Place.LANE, LANES), (Place.WARP, self.warps)):
             product = 1
             for mode in self.modes:
@@ -155,10 +157,30 @@ class Layout:
         return Layout(tuple(self.shape[a] for a in order), modes, self.warps)
 
 
-def _renumber(mode: Mode, rule: object) -> Mode:
+def _renumber(mode: Mode, rule: Callable[[int], int]) -> Mode:
     if mode.axis is None:
         return mode
-    return Mode(mode.place, mode.extent, rule(mode.axis), mode.stride)  # type: ignore[operator]
+    return Mode(mode.place, mode.extent, rule(mode.axis), mode.stride)
+
+
+def _canonical(modes: tuple[Mode, ...]) -> tuple[Mode, ...]:
+    """Equal layouts have equal modes: lanes, warps, then registers by axis; digits of extent 1 go and
+    neighbours that count as one digit are one."""
+    ordered = [m for m in modes if m.place is Place.LANE] + [
+        m for m in modes if m.place is Place.WARP
+    ]
+    ordered += sorted((m for m in modes if m.place is Place.REG), key=lambda m: m.axis or 0)
+    kept: list[Mode] = []
+    for mode in ordered:
+        if mode.extent == 1:
+            continue
+        last = kept[-1] if kept else None
+        if last is not None and last.place is mode.place and last.axis == mode.axis:
+            if mode.axis is None or mode.stride == last.stride * last.extent:
+                kept[-1] = Mode(last.place, last.extent * mode.extent, last.axis, last.stride)
+                continue
+        kept.append(mode)
+    return tuple(kept)
 
 
 _MODE = re.compile(r"([rlw])(\d+):(?:(_)|(\d+)\*(\d+))$")

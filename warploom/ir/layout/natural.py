@@ -54,7 +54,9 @@ def _cost(
     line = min(shape[-1], 8 * vector)  # a full 128-byte line of the narrowest element type
     run = min(lanes[-1] * width, line)
     scattered = accesses * (line / run - 1)
-    exchange = 6.0 if split[-1] > 1 else 0.0  # a row over several warps reduces through shared memory
+    exchange = (
+        6.0 if split[-1] > 1 else 0.0
+    )  # a row over several warps reduces through shared memory
     cost = accesses * width + accesses + scattered + exchange
     return (cost, -lanes[-1], -width, *(-n for n in reversed(lanes)), *(-n for n in split))
 
@@ -78,7 +80,7 @@ def _build(
             if extent > 1:
                 modes.append(Mode(place, extent, axis, stride))
     for place, total, used in ((Place.LANE, LANES, prod(lanes)), (Place.WARP, warps, prod(split))):
-        if used < total or total == 1:
+        if used < total:
             modes.append(Mode(place, total // used, None))
     return Layout(shape, tuple(modes), warps)
 

@@ -24,15 +24,58 @@ BINARY = (
     "shl",
     "shr",  # arithmetic for signed integers, logical for unsigned ones
 )
-UNARY = ("neg", "abs", "not", "floor", "ceil", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "rcp")
+UNARY = (
+    "neg",
+    "abs",
+    "not",
+    "floor",
+    "ceil",
+    "exp",
+    "exp2",
+    "log",
+    "log2",
+    "sqrt",
+    "rsqrt",
+    "sin",
+    "cos",
+    "tanh",
+    "erf",
+    "rcp",
+)
 COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
 FOLD = ("add", "max", "min", "and", "or")
 ARG_FOLD = ("max", "min")
 
-_FLOAT_ONLY = {"div", "floor", "ceil", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "rcp"}
+_FLOAT_ONLY = {
+    "div",
+    "floor",
+    "ceil",
+    "exp",
+    "exp2",
+    "log",
+    "log2",
+    "sqrt",
+    "rsqrt",
+    "sin",
+    "cos",
+    "tanh",
+    "erf",
+    "rcp",
+}
 _INT_ONLY = {"floordiv", "mod", "shl", "shr"}
 _BIT = {"and", "or", "xor", "not"}
-_TRANSCENDENTAL_F32_ONLY = {"exp", "exp2", "log", "log2", "rsqrt", "sin", "cos", "tanh", "erf", "rcp"}
+_TRANSCENDENTAL_F32_ONLY = {
+    "exp",
+    "exp2",
+    "log",
+    "log2",
+    "rsqrt",
+    "sin",
+    "cos",
+    "tanh",
+    "erf",
+    "rcp",
+}
 
 
 def binary_dtype(kind: str, lhs: DType, rhs: DType) -> DType:

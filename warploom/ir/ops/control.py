@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 from warploom.base.dtypes import boolean
-from warploom.ir.op import Actor, Block, Effect, Op, Stage, Value, attribute, check, op, operand, operands, region
+from warploom.ir.op import (
+    Actor,
+    Block,
+    Effect,
+    Op,
+    Stage,
+    Value,
+    attribute,
+    check,
+    op,
+    operand,
+    operands,
+    region,
+)
 from warploom.ir.ops.scalar import scalar_of
 from warploom.ir.types import Scalar, Type, Uniformity
 
@@ -28,8 +41,14 @@ class For(Op):
 
     def verify(self) -> None:
         dtype = scalar_of(self.lo).dtype
-        check(dtype.is_int and dtype == scalar_of(self.hi).dtype == scalar_of(self.step).dtype, "loop bounds of several dtypes")
-        check(len(self.body.args) == 1 + len(self.inits), "one body argument a carried value and the index")
+        check(
+            dtype.is_int and dtype == scalar_of(self.hi).dtype == scalar_of(self.step).dtype,
+            "loop bounds of several dtypes",
+        )
+        check(
+            len(self.body.args) == 1 + len(self.inits),
+            "one body argument a carried value and the index",
+        )
         for init, arg in zip(self.inits, self.body.args[1:], strict=True):
             check(same_but_uniformity(init.type, arg.type), f"carried {init} enters as {arg}")
         last = self.body.ops[-1]
@@ -49,12 +68,16 @@ class If(Op):
     def infer(self) -> tuple[Type, ...]:
         last = self.then.ops[-1]
         # A choice is at most as uniform as its condition.
-        return tuple(weaken(v.type, scalar_of(self.condition).uniform) for v in last.operand_values())
+        return tuple(
+            weaken(v.type, scalar_of(self.condition).uniform) for v in last.operand_values()
+        )
 
     def verify(self) -> None:
         check(scalar_of(self.condition).dtype == boolean, "condition is not bool")
         for block in (self.then, self.orelse):
-            check(bool(block.ops) and isinstance(block.ops[-1], Yield), "a branch ends with a yield")
+            check(
+                bool(block.ops) and isinstance(block.ops[-1], Yield), "a branch ends with a yield"
+            )
             given = tuple(block.ops[-1].operand_values())
             check(len(given) == len(self.results), "branches yield different numbers of values")
             for v, r in zip(given, self.results, strict=True):
@@ -68,18 +91,34 @@ class Yield(Op):
     values: tuple[Value, ...] = operands()
 
 
+@op("control.declare", stages=Stage.MACHINE, effects=(Effect.STORAGE,), executes=Actor.THREAD)
+class Declare(Op):
+    """A storage for carried values, without a value yet; its type is that of the result. Placed before
+    a loop or branch by assign_storage; the loop's argument and result of that storage name it too."""
+
+    type: Type = attribute()
+
+    def infer(self) -> tuple[Type, ...]:
+        return (self.type,)
+
+
 @op("control.assign", stages=Stage.MACHINE, effects=(Effect.STORAGE,), executes=Actor.THREAD)
 class Assign(Op):
-    """Copy a value into the storage of `target` (a block argument or a result), from assign_storage.
+    """Copy a value into a declared storage.
 
-    Once storages are assigned, these copies and not the yields move carried values.
+    Once storages are assigned, these copies and not the yields move carried values: one before a loop
+    (first values), one before each yield (next values).
     """
 
     source: Value = operand()
     target: Value = operand()
 
     def verify(self) -> None:
-        check(same_but_uniformity(self.source.type, self.target.type), f"{self.source} assigned to {self.target}")
+        check(
+            same_but_uniformity(self.source.type, self.target.type),
+            f"{self.source} assigned to {self.target}",
+        )
+        check(isinstance(self.target.owner, Declare), "the target is not a declared storage")
 
 
 @op("control.duplicate", stages=Stage.MACHINE, effects=(Effect.STORAGE,), executes=Actor.THREAD)

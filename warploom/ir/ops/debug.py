@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from warploom.ir.op import Actor, Effect, Op, Stage, Value, attribute, check, op, operand, operands, optional
+from warploom.ir.op import (
+    Actor,
+    Effect,
+    Op,
+    Stage,
+    Value,
+    attribute,
+    check,
+    op,
+    operand,
+    operands,
+    optional,
+)
 from warploom.ir.ops.registers import regs_of
 from warploom.ir.types import Regs, Scalar
 

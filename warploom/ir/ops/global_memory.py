@@ -20,7 +20,9 @@ def grouped(extents: tuple[int, ...], axis: int, vec: int) -> tuple[int, ...]:
     return extents if vec == 1 else extents[:axis] + (extents[axis] // vec,) + extents[axis + 1 :]
 
 
-def check_access(offset: Value, predicate: Value | None, extents: tuple[int, ...], axis: int, vec: int) -> None:
+def check_access(
+    offset: Value, predicate: Value | None, extents: tuple[int, ...], axis: int, vec: int
+) -> None:
     """Shared rules of vector accesses, global and shared."""
     check(vec in (1, 2, 4, 8, 16), f"vector of {vec}")
     check(vec == 1 or extents[axis] % vec == 0, f"vector of {vec} in {extents} along axis {axis}")
@@ -29,7 +31,10 @@ def check_access(offset: Value, predicate: Value | None, extents: tuple[int, ...
     check(o.dtype.is_int and o.extents == groups, f"offsets {o} for groups {groups}")
     if predicate is not None:
         p = regs_of(predicate)
-        check(p.dtype.is_bool and broadcast(p.extents, groups) == groups, f"predicate {p} for groups {groups}")
+        check(
+            p.dtype.is_bool and broadcast(p.extents, groups) == groups,
+            f"predicate {p} for groups {groups}",
+        )
 
 
 @op("global_memory.load", stages=Stage.MACHINE, effects=(Effect.READ_GLOBAL,))
@@ -77,7 +82,12 @@ class Store(Op):
         check_access(self.offset, self.predicate, regs_of(self.value).extents, self.axis, self.vec)
 
 
-@op("global_memory.load_scalar", stages=Stage.MACHINE, effects=(Effect.READ_GLOBAL,), executes=Actor.WARP)
+@op(
+    "global_memory.load_scalar",
+    stages=Stage.MACHINE,
+    effects=(Effect.READ_GLOBAL,),
+    executes=Actor.WARP,
+)
 class LoadScalar(Op):
     """One element at `base`, the same address for the whole warp; `other` or zero where the scalar
     predicate is false."""
@@ -89,4 +99,6 @@ class LoadScalar(Op):
     read_only: bool = attribute(default=False)
 
     def infer(self) -> tuple[Type, ...]:
-        return (Scalar(tensor_of(self.tensor).dtype, max(Uniformity.BLOCK, least_uniform(self.base))),)
+        return (
+            Scalar(tensor_of(self.tensor).dtype, max(Uniformity.BLOCK, least_uniform(self.base))),
+        )

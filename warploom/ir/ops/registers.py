@@ -7,7 +7,19 @@ threads.
 from __future__ import annotations
 
 from warploom.base.dtypes import DType, boolean, f32, i32
-from warploom.ir.op import Block, Effect, Op, Stage, Value, attribute, check, op, operand, operands, region
+from warploom.ir.op import (
+    Block,
+    Effect,
+    Op,
+    Stage,
+    Value,
+    attribute,
+    check,
+    op,
+    operand,
+    operands,
+    region,
+)
 from warploom.ir.ops.arithmetic import ARG_FOLD, FOLD, binary_dtype, compare_dtype, unary_dtype
 from warploom.ir.ops.scalar import scalar_of
 from warploom.ir.types import Regs, Scalar, Type, Uniformity, broadcast
@@ -22,7 +34,10 @@ def regs_of(value: Value) -> Regs:
 
 def _extents(*values: Value) -> tuple[int, ...]:
     common = broadcast(*(regs_of(v).extents for v in values))
-    check(common is not None, f"extents {', '.join(str(regs_of(v).extents) for v in values)} do not fit")
+    check(
+        common is not None,
+        f"extents {', '.join(str(regs_of(v).extents) for v in values)} do not fit",
+    )
     assert common is not None
     return common
 
@@ -47,7 +62,10 @@ class Spread(Op):
 
     def infer(self) -> tuple[Type, ...]:
         r = regs_of(self.value)
-        check(broadcast(r.extents, self.extents) == self.extents, f"{r.extents} does not spread to {self.extents}")
+        check(
+            broadcast(r.extents, self.extents) == self.extents,
+            f"{r.extents} does not spread to {self.extents}",
+        )
         return (Regs(r.dtype, self.extents),)
 
 
@@ -79,7 +97,10 @@ class Slice(Op):
 
     def infer(self) -> tuple[Type, ...]:
         r = regs_of(self.value)
-        check(0 <= self.start and self.size >= 1 and self.start + self.size <= r.extents[self.axis], "slice outside")
+        check(
+            self.start >= 0 and self.size >= 1 and self.start + self.size <= r.extents[self.axis],
+            "slice outside",
+        )
         return (Regs(r.dtype, r.extents[: self.axis] + (self.size,) + r.extents[self.axis + 1 :]),)
 
 
@@ -100,7 +121,11 @@ class Cat(Op):
             )
             check(same and r.dtype == first.dtype, f"cat of {first} and {r}")
             total += r.extents[self.axis]
-        return (Regs(first.dtype, first.extents[: self.axis] + (total,) + first.extents[self.axis + 1 :]),)
+        return (
+            Regs(
+                first.dtype, first.extents[: self.axis] + (total,) + first.extents[self.axis + 1 :]
+            ),
+        )
 
 
 @op("registers.binary", stages=Stage.MACHINE)
@@ -113,7 +138,11 @@ class Binary(Op):
 
     def infer(self) -> tuple[Type, ...]:
         extents = _extents(self.lhs, self.rhs)
-        return (Regs(binary_dtype(self.kind, regs_of(self.lhs).dtype, regs_of(self.rhs).dtype), extents),)
+        return (
+            Regs(
+                binary_dtype(self.kind, regs_of(self.lhs).dtype, regs_of(self.rhs).dtype), extents
+            ),
+        )
 
 
 @op("registers.unary", stages=Stage.MACHINE)

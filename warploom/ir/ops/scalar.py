@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from warploom.base.dtypes import DType, boolean, i32, i64
-from warploom.ir.op import Actor, Effect, Op, Stage, Value, attribute, check, op, operand, operands, optional
+from warploom.ir.op import (
+    Actor,
+    Effect,
+    Op,
+    Stage,
+    Value,
+    attribute,
+    check,
+    op,
+    operand,
+    operands,
+    optional,
+)
 from warploom.ir.ops.arithmetic import binary_dtype, compare_dtype, unary_dtype
 from warploom.ir.types import Scalar, Tensor, Type, Uniformity
 
@@ -135,7 +147,10 @@ class Select(Op):
     def infer(self) -> tuple[Type, ...]:
         check(scalar_of(self.condition).dtype == boolean, "condition is not bool")
         dtype = scalar_of(self.yes).dtype
-        check(dtype == scalar_of(self.no).dtype, f"select between {dtype} and {scalar_of(self.no).dtype}")
+        check(
+            dtype == scalar_of(self.no).dtype,
+            f"select between {dtype} and {scalar_of(self.no).dtype}",
+        )
         return (Scalar(dtype, least_uniform(self.condition, self.yes, self.no)),)
 
 
@@ -150,7 +165,12 @@ class Cast(Op):
         return (Scalar(self.dtype, least_uniform(self.value)),)
 
 
-@op("scalar.load", stages=Stage.TILE | Stage.ROLES, effects=(Effect.READ_GLOBAL,), executes=Actor.WARP)
+@op(
+    "scalar.load",
+    stages=Stage.TILE | Stage.ROLES,
+    effects=(Effect.READ_GLOBAL,),
+    executes=Actor.WARP,
+)
 class Load(Op):
     """One element of a tensor, the same for the whole block; out of bounds gives `other` or zero."""
 

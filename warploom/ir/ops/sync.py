@@ -16,7 +16,10 @@ class Barrier(Op):
 
     def verify(self) -> None:
         check(0 <= self.id <= 15, f"barrier {self.id}")
-        check(self.threads % 32 == 0 and self.threads > 0, f"{self.threads} threads are not whole warps")
+        check(
+            self.threads % 32 == 0 and self.threads > 0,
+            f"{self.threads} threads are not whole warps",
+        )
 
 
 @op("sync.warp", stages=Stage.MACHINE, effects=(Effect.SYNC,), executes=Actor.WARP)

@@ -20,5 +20,8 @@ class Rows(Op):
     def infer(self) -> tuple[Type, ...]:
         t = tensor_of(self.tensor)
         check(0 <= self.axis < t.rank, f"axis {self.axis} of a tensor of rank {t.rank}")
-        check(scalar_of(self.lo).dtype.is_int and scalar_of(self.hi).dtype.is_int, "bounds are not integers")
+        check(
+            scalar_of(self.lo).dtype.is_int and scalar_of(self.hi).dtype.is_int,
+            "bounds are not integers",
+        )
         return (t,)

@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from warploom.base.dtypes import DType, bf16, boolean, f16, f32, i32, i64
-from warploom.ir.op import Actor, Effect, Op, Stage, Value, attribute, check, op, operand, operands, optional
+from warploom.ir.op import (
+    Actor,
+    Effect,
+    Op,
+    Stage,
+    Value,
+    attribute,
+    check,
+    op,
+    operand,
+    operands,
+    optional,
+)
 from warploom.ir.ops.arithmetic import ARG_FOLD, FOLD, binary_dtype, compare_dtype, unary_dtype
 from warploom.ir.ops.scalar import scalar_of, tensor_of
 from warploom.ir.types import Scalar, Tile, Type, Uniformity
@@ -38,9 +50,14 @@ class Load(Op):
 
     def infer(self) -> tuple[Type, ...]:
         t = tensor_of(self.tensor)
-        check(len(self.sizes) == t.rank == len(self.starts), f"window of {len(self.sizes)} axes, rank {t.rank}")
+        check(
+            len(self.sizes) == t.rank == len(self.starts),
+            f"window of {len(self.sizes)} axes, rank {t.rank}",
+        )
         if self.other is not None:
-            check(scalar_of(self.other).dtype == t.dtype, "`other` has another dtype than the tensor")
+            check(
+                scalar_of(self.other).dtype == t.dtype, "`other` has another dtype than the tensor"
+            )
         return (Tile(t.dtype, tuple(n for n in self.sizes if n is not None)),)
 
 
@@ -55,7 +72,10 @@ class Store(Op):
 
     def verify(self) -> None:
         t, v = tensor_of(self.tensor), tile_of(self.value)
-        check(len(self.sizes) == t.rank == len(self.starts), f"window of {len(self.sizes)} axes, rank {t.rank}")
+        check(
+            len(self.sizes) == t.rank == len(self.starts),
+            f"window of {len(self.sizes)} axes, rank {t.rank}",
+        )
         window = tuple(n for n in self.sizes if n is not None)
         check(v.shape == window, f"tile {v.shape} stored to window {window}")
         check(v.dtype == t.dtype, f"{v.dtype} stored to a tensor of {t.dtype}")
@@ -76,7 +96,10 @@ class Gather(Op):
         check(len(self.indices) == t.rank, f"{len(self.indices)} indices for rank {t.rank}")
         tiles = [v for v in self.indices if isinstance(v.type, Tile)]
         check(bool(tiles), "a gather needs an index tile")
-        check(all(v.type.dtype.is_int for v in self.indices if isinstance(v.type, Tile | Scalar)), "indices are integers")
+        check(
+            all(v.type.dtype.is_int for v in self.indices if isinstance(v.type, Tile | Scalar)),
+            "indices are integers",
+        )
         shape = _same_shape(*tiles, *([self.mask] if self.mask is not None else []))
         return (Tile(t.dtype, shape),)
 
@@ -112,7 +135,9 @@ class Binary(Op):
 
     def infer(self) -> tuple[Type, ...]:
         shape = _same_shape(self.lhs, self.rhs)
-        return (Tile(binary_dtype(self.kind, tile_of(self.lhs).dtype, tile_of(self.rhs).dtype), shape),)
+        return (
+            Tile(binary_dtype(self.kind, tile_of(self.lhs).dtype, tile_of(self.rhs).dtype), shape),
+        )
 
 
 @op("tile.unary", stages=_TILE, dtypes=_NUMBERS)
@@ -151,7 +176,9 @@ class Compare(Op):
 
     def infer(self) -> tuple[Type, ...]:
         shape = _same_shape(self.lhs, self.rhs)
-        return (Tile(compare_dtype(self.kind, tile_of(self.lhs).dtype, tile_of(self.rhs).dtype), shape),)
+        return (
+            Tile(compare_dtype(self.kind, tile_of(self.lhs).dtype, tile_of(self.rhs).dtype), shape),
+        )
 
 
 @op("tile.select", stages=_TILE, dtypes=_ALL)
@@ -190,7 +217,9 @@ class Broadcast(Op):
 
     def infer(self) -> tuple[Type, ...]:
         t = tile_of(self.value)
-        fits = len(t.shape) == len(self.shape) and all(a in (1, b) for a, b in zip(t.shape, self.shape, strict=True))
+        fits = len(t.shape) == len(self.shape) and all(
+            a in (1, b) for a, b in zip(t.shape, self.shape, strict=True)
+        )
         check(fits, f"{t.shape} does not broadcast to {self.shape}")
         return (Tile(t.dtype, self.shape),)
 
@@ -217,7 +246,10 @@ class DropAxis(Op):
 
     def infer(self) -> tuple[Type, ...]:
         t = tile_of(self.value)
-        check(0 <= self.axis < len(t.shape) and t.shape[self.axis] == 1, f"axis {self.axis} of {t.shape}")
+        check(
+            0 <= self.axis < len(t.shape) and t.shape[self.axis] == 1,
+            f"axis {self.axis} of {t.shape}",
+        )
         return (Tile(t.dtype, t.shape[: self.axis] + t.shape[self.axis + 1 :]),)
 
 
@@ -245,7 +277,8 @@ class Slice(Op):
     def infer(self) -> tuple[Type, ...]:
         t = tile_of(self.value)
         inside = len(self.starts) == len(self.sizes) == len(t.shape) and all(
-            a >= 0 and n >= 1 and a + n <= e for a, n, e in zip(self.starts, self.sizes, t.shape, strict=True)
+            a >= 0 and n >= 1 and a + n <= e
+            for a, n, e in zip(self.starts, self.sizes, t.shape, strict=True)
         )
         check(inside, f"sub-tile at {self.starts} of {self.sizes} in {t.shape}")
         return (Tile(t.dtype, self.sizes),)
@@ -265,9 +298,14 @@ class Cat(Op):
             t = tile_of(v)
             rest = t.shape[: self.axis] + t.shape[self.axis + 1 :]
             check(t.dtype == first.dtype, f"cat of {first.dtype} and {t.dtype}")
-            check(rest == first.shape[: self.axis] + first.shape[self.axis + 1 :], f"cat of {first.shape} and {t.shape}")
+            check(
+                rest == first.shape[: self.axis] + first.shape[self.axis + 1 :],
+                f"cat of {first.shape} and {t.shape}",
+            )
             total += t.shape[self.axis]
-        return (Tile(first.dtype, first.shape[: self.axis] + (total,) + first.shape[self.axis + 1 :]),)
+        return (
+            Tile(first.dtype, first.shape[: self.axis] + (total,) + first.shape[self.axis + 1 :]),
+        )
 
 
 @op("tile.reduce", stages=_TILE, executes=Actor.ROLE, dtypes=_NUMBERS)

@@ -1,0 +1,1 @@
+"""Passes from the tile stage to the machine stage. Knows no device."""

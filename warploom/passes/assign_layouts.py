@@ -1,0 +1,252 @@
+"""Gives every tile a register layout and makes each change of layout explicit.
+
+Tiles that are combined element by element share one layout, so values fall into classes. The largest
+class is the anchor: it takes the natural layout of its shape, and smaller classes (reductions of it,
+rows and columns that are spread over it) follow as slices. Loads, splats and ranges are free: they are
+made in whatever layout their users want. Where a value would need two layouts, a `tile.convert` is
+inserted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from math import prod
+
+from warploom.base.target import Target
+from warploom.ir.kernel import Kernel, walk
+from warploom.ir.layout.layout import Layout
+from warploom.ir.layout.natural import natural
+from warploom.ir.op import Block, Op, Value
+from warploom.ir.ops import tile
+from warploom.ir.ops.control import For, If
+from warploom.ir.types import Tensor, Tile
+
+Relation = Callable[[Layout], Layout]
+
+_ELEMENTWISE = (tile.Binary, tile.Unary, tile.Fma, tile.Compare, tile.Select, tile.Cast)
+_FREE = (tile.Splat, tile.Arange)
+_ACCESS_BYTES = 16
+
+
+def assign_layouts(kernel: Kernel, target: Target) -> None:
+    """Set the layout of every tile value.
+
+    Needs: stage tile. Gives: every `Tile` type carries a layout; operations whose operands would
+    disagree are joined by `tile.convert`.
+    """
+    _clone_free_values(kernel.body)
+    classes = _Classes()
+    for op in walk(kernel.body):
+        classes.note(op)
+    classes.solve(kernel.warps)
+    for op in walk(kernel.body):
+        for value in (*op.results, *(a for r in op.regions() for a in r.args)):
+            if isinstance(value.type, Tile):
+                value.type = replace(value.type, layout=classes.layout(value))
+    _insert_converts(kernel.body)
+
+
+def _clone_free_values(block: Block) -> None:
+    """A splat or range for each use: it costs nothing and binds nobody."""
+    made: list[Op] = []
+
+    def fresh(value: Value) -> Value:
+        op = value.owner
+        if not isinstance(op, _FREE):
+            return value
+        twin = replace(op, results=())
+        twin.results = tuple(Value(v.type, v.name, v.loc) for v in op.results)
+        twin.result.owner = twin
+        made.append(twin)
+        return twin.result
+
+    ops: list[Op] = []
+    for op in block.ops:
+        for inner in op.regions():
+            _clone_free_values(inner)
+        if isinstance(op, _FREE):
+            continue
+        made = []
+        op.replace_operands(fresh)
+        ops += [*made, op]
+    block.ops = ops
+
+
+@dataclass(slots=True)
+class _Class:
+    """Values that share a layout."""
+
+    shape: tuple[int, ...]
+    order: int
+    narrowest: int = _ACCESS_BYTES  # bytes of the narrowest element moved to or from memory
+    layout: Layout | None = None
+    edges: list[tuple[Value, Relation]] = field(default_factory=list)
+
+
+class _Classes:
+    def __init__(self) -> None:
+        self.parent: dict[Value, Value] = {}
+        self.info: dict[Value, _Class] = {}
+
+    def find(self, value: Value) -> Value:
+        if value not in self.parent:
+            assert isinstance(value.type, Tile)
+            self.parent[value] = value
+            self.info[value] = _Class(value.type.shape, len(self.info))
+        root = value
+        while self.parent[root] is not root:
+            root = self.parent[root]
+        self.parent[value] = root
+        return root
+
+    def join(self, *values: Value) -> None:
+        tiles = [v for v in values if isinstance(v.type, Tile)]
+        for other in tiles[1:]:
+            a, b = self.find(tiles[0]), self.find(other)
+            if a is b:
+                continue
+            if self.info[b].order < self.info[a].order:
+                a, b = b, a
+            self.parent[b] = a
+            self.info[a].narrowest = min(self.info[a].narrowest, self.info[b].narrowest)
+            self.info[a].edges += self.info[b].edges
+            del self.info[b]
+
+    def relate(self, large: Value, small: Value, rule: Relation) -> None:
+        """`small` takes rule(layout of `large`) unless it has one already."""
+        self.find(small)
+        self.info[self.find(large)].edges.append((small, rule))
+
+    def touch(self, value: Value, dtype_bytes: int) -> None:
+        info = self.info[self.find(value)]
+        info.narrowest = min(info.narrowest, dtype_bytes)
+
+    def note(self, op: Op) -> None:
+        for value in op.results:
+            if isinstance(value.type, Tile):
+                self.find(value)
+        if isinstance(op, _ELEMENTWISE):
+            self.join(op.result, *op.operand_values())
+        elif isinstance(op, For):
+            last = op.body.ops[-1]
+            for group in zip(
+                op.inits, op.body.args[1:], last.operand_values(), op.results, strict=True
+            ):
+                self.join(*group)
+        elif isinstance(op, If):
+            for block in op.regions():
+                for given, result in zip(block.ops[-1].operand_values(), op.results, strict=True):
+                    self.join(given, result)
+        elif isinstance(op, tile.Load | tile.Store):
+            moved = op.result if isinstance(op, tile.Load) else op.value
+            assert isinstance(op.tensor.type, Tensor)
+            self.touch(moved, op.tensor.type.dtype.bytes)
+        elif isinstance(op, tile.Gather):
+            self.join(op.result, *(v for v in op.operand_values() if isinstance(v.type, Tile)))
+            self.touch(op.result, _ACCESS_BYTES // 4)
+        else:
+            for large, small, rule in _relations(op):
+                self.relate(large, small, rule)
+
+    def solve(self, warps: int) -> None:
+        by_size = sorted(self.info.values(), key=lambda c: (-prod(c.shape), -len(c.shape), c.order))
+        for info in by_size:
+            if info.layout is None:
+                info.layout = natural(info.shape, _ACCESS_BYTES // info.narrowest, warps)
+                self.propagate(info)
+
+    def propagate(self, info: _Class) -> None:
+        assert info.layout is not None
+        for small, rule in info.edges:
+            other = self.info[self.find(small)]
+            if other.layout is None:
+                other.layout = rule(info.layout)
+                self.propagate(other)
+
+    def layout(self, value: Value) -> Layout:
+        layout = self.info[self.find(value)].layout
+        assert layout is not None
+        return layout
+
+
+def _relations(op: Op) -> Iterator[tuple[Value, Value, Relation]]:
+    """(value that decides, value that follows, how) of the operations that change the shape."""
+    if isinstance(op, tile.Broadcast):
+        yield op.result, op.value, lambda layout: _operand_layout(op, layout)
+    elif isinstance(op, tile.InsertAxis):
+        yield op.result, op.value, lambda layout: layout.drop(op.axis)
+        yield op.value, op.result, lambda layout: layout.insert(op.axis)
+    elif isinstance(op, tile.DropAxis | tile.Reduce | tile.ArgReduce):
+        yield op.value, op.result, lambda layout: layout.drop(op.axis)
+    elif isinstance(op, tile.Permute):
+        back = tuple(op.order.index(a) for a in range(len(op.order)))
+        yield op.value, op.result, lambda layout: layout.permute(op.order)
+        yield op.result, op.value, lambda layout: layout.permute(back)
+
+
+def _operand_layout(op: tile.Broadcast, layout: Layout) -> Layout:
+    """Layout of the operand of a broadcast whose result has `layout`."""
+    assert isinstance(op.value.type, Tile)
+    for axis, (narrow, wide) in enumerate(zip(op.value.type.shape, op.shape, strict=True)):
+        if narrow != wide:
+            layout = layout.collapse(axis)
+    return layout
+
+
+def _insert_converts(block: Block) -> None:
+    ops: list[Op] = []
+    for op in block.ops:
+        for inner in op.regions():
+            _insert_converts(inner)
+        want = _wanted_operand(op)
+        if want is not None:
+            value = next(op.operand_values())
+            if _layout(value) != want:
+                convert = _convert(value, want, op)
+                ops.append(convert)
+                op.replace_operands(lambda v, old=value, new=convert.result: new if v is old else v)
+        ops.append(op)
+        made = _made_result(op)
+        if made is not None and made != _layout(op.result):
+            # The operation makes its result in one layout only; its users see a converted copy.
+            final = op.result
+            assert isinstance(final.type, Tile)
+            natural_result = Value(replace(final.type, layout=made), final.name, final.loc)
+            natural_result.owner = op
+            op.results = (natural_result,)
+            convert = tile.Convert(value=natural_result, loc=op.loc, results=(final,))
+            final.owner = convert
+            ops.append(convert)
+    block.ops = ops
+
+
+def _wanted_operand(op: Op) -> Layout | None:
+    """The layout that an operation's first operand must have, where its result dictates one."""
+    if isinstance(op, tile.Broadcast):
+        return _operand_layout(op, _layout(op.result))
+    if isinstance(op, tile.InsertAxis):
+        return _layout(op.result).drop(op.axis)
+    return None
+
+
+def _made_result(op: Op) -> Layout | None:
+    """The layout that an operation gives its result, where its operand dictates one."""
+    if isinstance(op, tile.DropAxis | tile.Reduce | tile.ArgReduce):
+        return _layout(op.value).drop(op.axis)
+    if isinstance(op, tile.Permute):
+        return _layout(op.value).permute(op.order)
+    return None
+
+
+def _convert(value: Value, layout: Layout, op: Op) -> tile.Convert:
+    assert isinstance(value.type, Tile)
+    result = Value(replace(value.type, layout=layout), value.name, value.loc)
+    convert = tile.Convert(value=value, loc=op.loc, results=(result,))
+    result.owner = convert
+    return convert
+
+
+def _layout(value: Value) -> Layout:
+    assert isinstance(value.type, Tile) and value.type.layout is not None
+    return value.type.layout

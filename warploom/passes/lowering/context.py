@@ -1,0 +1,228 @@
+"""What every lowering rule works with: where to emit, what each tile value became, and the coordinates
+of a layout as integer operations. Layouts end here: after this only integers remain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from warploom.base.dtypes import DType, i32, i64
+from warploom.base.target import Target
+from warploom.ir.affine import ScalarFacts
+from warploom.ir.builder import Builder
+from warploom.ir.kernel import Kernel
+from warploom.ir.layout.layout import Layout, Mode, Place
+from warploom.ir.op import Block, Op, Value
+from warploom.ir.ops import index, registers, scalar
+from warploom.ir.types import Regs, Scalar, Tile
+
+T = TypeVar("T", bound=Op)
+Rule = Callable[["Lowering", Any], None]
+
+
+class LoweringRules:
+    """One rule an operation type."""
+
+    def __init__(self) -> None:
+        self.rules: dict[type[Op], Rule] = {}
+
+    def __call__(self, *classes: type[Op]) -> Callable[[Rule], Rule]:
+        def register(rule: Rule) -> Rule:
+            for cls in classes:
+                if cls in self.rules:
+                    raise ValueError(f"{cls.OPCODE} has two lowering rules")
+                self.rules[cls] = rule
+            return rule
+
+        return register
+
+
+lowers = LoweringRules()
+
+
+class Lowering:
+    """State of one run of lower_tiles."""
+
+    def __init__(self, kernel: Kernel, target: Target) -> None:
+        self.kernel = kernel
+        self.target = target
+        self.facts = ScalarFacts.of(kernel.body)
+        self.values: dict[Value, Value] = {}
+        self.build = Builder(Block())
+        # Coordinates depend on nothing but lane and warp, so they are made once, before all else.
+        self.prologue = Builder(Block(), kernel.loc)
+        self._coordinates: dict[tuple[Layout, int, int], Value] = {}
+        self._digits: dict[tuple[Layout, Mode, int], Value] = {}
+        self._replica: dict[Layout, Value | None] = {}
+
+    # ---- values ------------------------------------------------------------------------------
+
+    def get(self, value: Value) -> Value:
+        """What a value became; scalars and tensors that nothing replaced are themselves."""
+        return self.values.get(value, value)
+
+    def put(self, value: Value, lowered: Value) -> None:
+        """Say what a value became, and hand on name and layout."""
+        if isinstance(value.type, Tile) and isinstance(lowered.type, Regs):
+            lowered.type = replace(lowered.type, layout=value.type.layout)
+        if value.name and not lowered.name:
+            lowered.name = value.name
+        self.values[value] = lowered
+
+    def layout(self, value: Value) -> Layout:
+        """Layout of a tile value."""
+        assert isinstance(value.type, Tile) and value.type.layout is not None
+        return value.type.layout
+
+    def full(self, lowered: Value, extents: tuple[int, ...]) -> Value:
+        """The value with all its registers, where it is held with extents 1."""
+        assert isinstance(lowered.type, Regs)
+        if lowered.type.extents == extents:
+            return lowered
+        return self.build.emit(registers.Spread(value=lowered, extents=extents), lowered.name)
+
+    def whole(self, value: Value) -> Value:
+        """A tile value with all the registers of its layout."""
+        return self.full(self.get(value), self.layout(value).reg_extents)
+
+    # ---- scalars -----------------------------------------------------------------------------
+
+    def index_cast(self, value: Value, dtype: DType) -> Value:
+        """An integer scalar in the index dtype of a tensor."""
+        assert isinstance(value.type, Scalar)
+        if value.type.dtype == dtype:
+            return value
+        return self.build.emit(scalar.Cast(value=value, dtype=dtype))
+
+    def arith(self, kind: str, lhs: Value, rhs: Value) -> Value:
+        """Scalar arithmetic, made in i64 where the operands differ."""
+        assert isinstance(lhs.type, Scalar) and isinstance(rhs.type, Scalar)
+        if lhs.type.dtype != rhs.type.dtype:
+            lhs, rhs = self.index_cast(lhs, i64), self.index_cast(rhs, i64)
+        folded = self._fold(kind, lhs, rhs)
+        if folded is not None:
+            return folded
+        return self.build.emit(scalar.Binary(lhs=lhs, rhs=rhs, kind=kind))
+
+    def _fold(self, kind: str, lhs: Value, rhs: Value) -> Value | None:
+        a, b = self.facts.constant(lhs), self.facts.constant(rhs)
+        if kind in ("add", "sub") and b == 0:
+            return lhs
+        if kind == "add" and a == 0:
+            return rhs
+        if kind == "mul" and b == 1:
+            return lhs
+        if kind == "mul" and a == 1:
+            return rhs
+        return None
+
+    def compare(self, kind: str, lhs: Value, rhs: Value) -> Value:
+        """Scalar comparison, made in i64 where the operands differ."""
+        assert isinstance(lhs.type, Scalar) and isinstance(rhs.type, Scalar)
+        if lhs.type.dtype != rhs.type.dtype:
+            lhs, rhs = self.index_cast(lhs, i64), self.index_cast(rhs, i64)
+        return self.build.emit(scalar.Compare(lhs=lhs, rhs=rhs, kind=kind))
+
+    def splat(self, value: Value, rank: int) -> Value:
+        """A scalar as registers."""
+        return self.build.emit(registers.Splat(value=value, rank=rank))
+
+    def splat_const(self, number: int | float | bool, dtype: DType, rank: int) -> Value:
+        """A literal as registers."""
+        return self.splat(self.build.const(number, dtype), rank)
+
+    def binary(self, kind: str, lhs: Value, rhs: Value) -> Value:
+        """Register-wise arithmetic."""
+        return self.build.emit(registers.Binary(lhs=lhs, rhs=rhs, kind=kind))
+
+    def both(self, a: Value | None, b: Value | None) -> Value | None:
+        """Conjunction of two predicates, either of which may be absent."""
+        if a is None or b is None:
+            return b if a is None else a
+        return self.binary("and", a, b)
+
+    # ---- coordinates -------------------------------------------------------------------------
+
+    def coordinates(self, layout: Layout, axis: int, vec: int = 1) -> Value:
+        """i32 coordinates on an axis, for every register or for the first of each group of `vec`."""
+        key = (layout, axis, vec)
+        found = self._coordinates.get(key)
+        if found is not None:
+            return found
+        rank = len(layout.shape)
+        numbers = layout.reg_values(axis)[::vec]
+        total = self.prologue.emit(index.Constants(rank=rank, axis=axis, numbers=numbers))
+        for place in (Place.WARP, Place.LANE):
+            for mode in layout.of(place, axis):
+                part = self._scaled(self._digit(layout, mode, rank), mode.stride, rank)
+                total = self._sum(part, total, numbers)
+        self._coordinates[key] = total
+        return total
+
+    def scaled_digit(self, layout: Layout, mode: Mode, stride: int) -> Value:
+        """One digit of a layout times a stride, as registers of the layout's rank."""
+        rank = len(layout.shape)
+        return self._scaled(self._digit(layout, mode, rank), stride, rank)
+
+    def _sum(self, part: Value, total: Value, numbers: tuple[int, ...]) -> Value:
+        if numbers == (0,) and isinstance(total.owner, index.Constants):
+            return part
+        return self.prologue.emit(registers.Binary(lhs=part, rhs=total, kind="add"))
+
+    def _scaled(self, digit: Value, stride: int, rank: int) -> Value:
+        if stride == 1:
+            return digit
+        by = self.prologue.emit(
+            registers.Splat(value=self.prologue.const(stride), rank=rank),
+        )
+        return self.prologue.emit(registers.Binary(lhs=digit, rhs=by, kind="mul"))
+
+    def _digit(self, layout: Layout, mode: Mode, rank: int) -> Value:
+        key = (layout, mode, rank)
+        found = self._digits.get(key)
+        if found is None:
+            lane = mode.place is Place.LANE
+            source = index.Lane(rank=rank) if lane else index.Warp(rank=rank)
+            number = self.prologue.emit(source)
+            divisor = layout.divisor(mode)
+            total = 32 if lane else layout.warps
+            if divisor == 1 and mode.extent == total:
+                found = number
+            else:
+                extent = 0 if divisor * mode.extent == total else mode.extent
+                found = self.prologue.emit(
+                    index.Digit(value=number, divisor=divisor, extent=extent)
+                )
+            self._digits[key] = found
+        return found
+
+    def digit_is_zero(self, layout: Layout, modes: tuple[Mode, ...]) -> Value | None:
+        """Predicate (extents 1): all these digits are 0; None where there are no digits."""
+        rank = len(layout.shape)
+        predicate: Value | None = None
+        for mode in modes:
+            digit = self._digit(layout, mode, rank)
+            zero = self.prologue.emit(registers.Splat(value=self.prologue.const(0, i32), rank=rank))
+            first = self.prologue.emit(registers.Compare(lhs=digit, rhs=zero, kind="eq"))
+            predicate = (
+                first
+                if predicate is None
+                else self.prologue.emit(registers.Binary(lhs=predicate, rhs=first, kind="and"))
+            )
+        return predicate
+
+    def first_replica(self, layout: Layout) -> Value | None:
+        """Predicate (extents 1) of the threads that execute effects; None where all do."""
+        if layout not in self._replica:
+            self._replica[layout] = self.digit_is_zero(layout, layout.replicas)
+        return self._replica[layout]
+
+    def inside_tile(self, layout: Layout, axis: int, vec: int = 1) -> Value | None:
+        """Predicate of coordinates that are no padding along an axis; None where none is."""
+        if not layout.is_padded(axis):
+            return None
+        rank = len(layout.shape)
+        limit = self.splat_const(layout.shape[axis], i32, rank)
+        coordinate = self.coordinates(layout, axis, vec)
+        return self.build.emit(registers.Compare(lhs=coordinate, rhs=limit, kind="lt"))

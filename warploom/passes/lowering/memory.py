@@ -1,0 +1,345 @@
+"""Windows, gathers and single elements of global tensors: addresses, predicates and access widths.
+
+An address is a uniform base (window starts times strides) plus an offset that depends on lane, warp and
+register only, so that loops move the base and keep the offset. Predicates are made one axis at a time
+and joined at the access.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+
+from warploom.base.dtypes import DType, i32, i64
+from warploom.ir.layout.layout import Layout
+from warploom.ir.op import Value
+from warploom.ir.ops import global_memory, registers, scalar, tensor, tile
+from warploom.ir.types import Regs, Tensor, Tile
+from warploom.passes.lowering.context import Lowering, lowers
+
+_ACCESS_BYTES = 16
+
+
+@dataclass(slots=True)
+class View:
+    """A tensor argument seen through `rows`: extents of the view and where it starts."""
+
+    root: Value
+    extents: list[Value]
+    origins: list[Value | None]
+    type: Tensor
+
+    @property
+    def index_dtype(self) -> DType:
+        return i64 if self.type.cls.wide else i32
+
+
+def view_of(lower: Lowering, value: Value) -> View:
+    """Follow `tensor.rows` back to the argument."""
+    op = value.owner
+    if not isinstance(op, tensor.Rows):
+        assert isinstance(value.type, Tensor)
+        extents = [
+            lower.build.emit(scalar.Dim(tensor=value, axis=a)) for a in range(value.type.rank)
+        ]
+        return View(value, extents, [None] * value.type.rank, value.type)
+    view = view_of(lower, op.tensor)
+    lo, hi = lower.get(op.lo), lower.get(op.hi)
+    end = lower.arith("min", hi, view.extents[op.axis])
+    extent = lower.arith("sub", end, lo)
+    if not lower.facts.is_nonnegative(op.lo):
+        # A view that starts before the tensor is empty rather than shifted.
+        zero = lower.build.const(0, extent.type.dtype)  # type: ignore[union-attr]
+        start_zero = lower.build.const(0, lo.type.dtype)  # type: ignore[union-attr]
+        before = lower.compare("lt", lo, start_zero)
+        made = scalar.Select(condition=before, yes=zero, no=extent)
+        extent = lower.build.emit(made)
+    origin = view.origins[op.axis]
+    view.origins[op.axis] = lo if origin is None else lower.arith("add", origin, lo)
+    view.extents[op.axis] = extent
+    return view
+
+
+@dataclass(slots=True)
+class Access:
+    """Operands of one global access."""
+
+    base: Value
+    offset: Value
+    predicate: Value | None
+    axis: int
+    vec: int
+
+
+def stride_product(lower: Lowering, view: View, axis: int, index: Value) -> Value | None:
+    """index · stride in the view's index dtype; None for stride 0."""
+    letter = view.type.cls.strides[axis]
+    if letter == "0":
+        return None
+    index = lower.index_cast(index, view.index_dtype)
+    if letter == "1":
+        return index
+    stride = lower.build.emit(scalar.Stride(tensor=view.root, axis=axis))
+    return lower.arith("mul", index, stride)
+
+
+def base_of(lower: Lowering, view: View, starts: list[Value | None]) -> Value:
+    """Σ (origin + start) · stride of the axes that have a start."""
+    total: Value | None = None
+    for axis, start in enumerate(starts):
+        origin = view.origins[axis]
+        for index in (origin, start):
+            if index is None or lower.facts.constant(index) == 0:
+                continue
+            part = stride_product(lower, view, axis, index)
+            if part is not None:
+                total = part if total is None else lower.arith("add", total, part)
+    return total if total is not None else lower.build.const(0, view.index_dtype)
+
+
+def access_width(
+    lower: Lowering, view: View, starts: tuple[Value, ...], axis: int, t: int, layout: Layout
+) -> int:
+    """Elements an access: the least of layout, class, and divisibility of start, origin and tile."""
+    cls = view.type.cls
+    dtype_bytes = view.type.dtype.bytes
+    width = min(layout.run(t), _ACCESS_BYTES // dtype_bytes, max(1, cls.align // dtype_bytes))
+    width = gcd(width, cls.extent_pow2)
+    width = gcd(width, lower.facts.divisor(starts[axis]))
+    width = gcd(width, layout.shape[t])
+    if view.origins[axis] is not None:
+        # The end of a `rows` view along the fast axis need not fall on a group.
+        width = 1
+    return 1 << (width.bit_length() - 1)
+
+
+def window(
+    lower: Lowering,
+    view: View,
+    starts: tuple[Value, ...],
+    sizes: tuple[int | None, ...],
+    layout: Layout,
+    *,
+    writes: bool,
+) -> Access:
+    """Everything an access to a window needs. `starts` are of the tile stage."""
+    rank = len(layout.shape)
+    windows = [axis for axis, n in enumerate(sizes) if n is not None]
+    vec_axis, vec = max(rank - 1, 0), 1
+    for t, axis in enumerate(windows):
+        if view.type.cls.strides[axis] == "1":
+            width = access_width(lower, view, starts, axis, t, layout)
+            if width > 1:
+                vec_axis, vec = t, width
+    lowered = [lower.get(s) for s in starts]
+    base = base_of(lower, view, list(lowered))
+    predicate = _scalar_bounds(lower, view, starts, sizes, rank)
+    offset: Value | None = None
+    for t, axis in enumerate(windows):
+        group = vec if t == vec_axis else 1
+        coordinate = lower.coordinates(layout, t, group)
+        inside = _axis_bounds(lower, view, starts[axis], axis, t, layout, group)
+        predicate = lower.both(predicate, inside)
+        part = _scaled_coordinate(lower, view, axis, coordinate, rank)
+        if part is not None:
+            offset = part if offset is None else lower.binary("add", offset, part)
+    if writes:
+        predicate = lower.both(predicate, lower.first_replica(layout))
+    groups = global_memory.grouped(layout.reg_extents, vec_axis, vec)
+    if offset is None:
+        offset = lower.splat_const(0, view.index_dtype, rank)
+    return Access(base, lower.full(offset, groups), predicate, vec_axis, vec)
+
+
+def _scaled_coordinate(
+    lower: Lowering, view: View, axis: int, coordinate: Value, rank: int
+) -> Value | None:
+    letter = view.type.cls.strides[axis]
+    if letter == "0":
+        return None
+    if view.index_dtype != i32:
+        coordinate = lower.build.emit(registers.Cast(value=coordinate, dtype=view.index_dtype))
+    if letter == "1":
+        return coordinate
+    stride = lower.build.emit(scalar.Stride(tensor=view.root, axis=axis))
+    return lower.binary("mul", coordinate, lower.splat(stride, rank))
+
+
+def _scalar_bounds(
+    lower: Lowering,
+    view: View,
+    starts: tuple[Value, ...],
+    sizes: tuple[int | None, ...],
+    rank: int,
+) -> Value | None:
+    """Bounds of the axes that hold a plain index, as one splat predicate."""
+    test: Value | None = None
+    for axis, size in enumerate(sizes):
+        if size is None:
+            test = _join_scalars(lower, test, index_in_bounds(lower, view, axis, starts[axis]))
+    return None if test is None else lower.splat(test, rank)
+
+
+def index_in_bounds(lower: Lowering, view: View, axis: int, start: Value) -> Value:
+    """0 ≤ start < extent as a scalar condition."""
+    lowered = lower.get(start)
+    test = lower.compare("lt", lowered, view.extents[axis])
+    if not lower.facts.is_nonnegative(start):
+        zero = lower.build.const(0, lowered.type.dtype)  # type: ignore[union-attr]
+        joined = _join_scalars(lower, test, lower.compare("ge", lowered, zero))
+        assert joined is not None
+        test = joined
+    return test
+
+
+def _join_scalars(lower: Lowering, a: Value | None, b: Value) -> Value:
+    if a is None:
+        return b
+    return lower.build.emit(scalar.Binary(lhs=a, rhs=b, kind="and"))
+
+
+def _axis_bounds(
+    lower: Lowering, view: View, start: Value, axis: int, t: int, layout: Layout, group: int
+) -> Value | None:
+    """Coordinates of one axis that lie in the tensor and are no padding."""
+    rank = len(layout.shape)
+    lowered = lower.get(start)
+    limit = lower.arith("sub", view.extents[axis], lowered)
+    if layout.is_padded(t):
+        size = lower.build.const(layout.shape[t], limit.type.dtype)  # type: ignore[union-attr]
+        limit = lower.arith("min", limit, size)
+    limit = _clamp_to_i32(lower, limit)
+    coordinate = lower.coordinates(layout, t, group)
+    inside = registers.Compare(lhs=coordinate, rhs=lower.splat(limit, rank), kind="lt")
+    predicate = lower.build.emit(inside)
+    if not lower.facts.is_nonnegative(start):
+        zero = lower.build.const(0, lowered.type.dtype)  # type: ignore[union-attr]
+        first = _clamp_to_i32(lower, lower.arith("sub", zero, lowered))
+        above = registers.Compare(lhs=coordinate, rhs=lower.splat(first, rank), kind="ge")
+        predicate = lower.binary("and", predicate, lower.build.emit(above))
+    return predicate
+
+
+def _clamp_to_i32(lower: Lowering, limit: Value) -> Value:
+    """A bound for i32 coordinates: what does not fit 32 bits bounds nothing."""
+    if limit.type.dtype == i32:  # type: ignore[union-attr]
+        return limit
+    low, high = lower.build.const(-(2**31), i64), lower.build.const(2**31 - 1, i64)
+    clamped = lower.arith("max", lower.arith("min", limit, high), low)
+    return lower.build.emit(scalar.Cast(value=clamped, dtype=i32))
+
+
+def read_only(lower: Lowering, root: Value) -> bool:
+    """No block writes this tensor in this launch, under any name."""
+    param = lower.kernel.params.index(root)
+    assert isinstance(root.type, Tensor)
+    return param not in lower.kernel.written and not root.type.cls.aliased
+
+
+@lowers(tile.Load)
+def load(lower: Lowering, op: tile.Load) -> None:
+    view = view_of(lower, op.tensor)
+    access = window(lower, view, op.starts, op.sizes, lower.layout(op.result), writes=False)
+    made = global_memory.Load(
+        tensor=view.root,
+        base=access.base,
+        offset=access.offset,
+        predicate=access.predicate,
+        other=None if op.other is None else lower.get(op.other),
+        axis=access.axis,
+        vec=access.vec,
+        read_only=read_only(lower, view.root),
+    )
+    lower.put(op.result, lower.build.emit(made))
+
+
+@lowers(tile.Store)
+def store(lower: Lowering, op: tile.Store) -> None:
+    view = view_of(lower, op.tensor)
+    access = window(lower, view, op.starts, op.sizes, lower.layout(op.value), writes=True)
+    lower.build.add(
+        global_memory.Store(
+            tensor=view.root,
+            value=lower.whole(op.value),
+            base=access.base,
+            offset=access.offset,
+            predicate=access.predicate,
+            axis=access.axis,
+            vec=access.vec,
+        )
+    )
+
+
+@lowers(tile.Gather)
+def gather(lower: Lowering, op: tile.Gather) -> None:
+    view = view_of(lower, op.tensor)
+    layout = lower.layout(op.result)
+    rank = len(layout.shape)
+    starts = [None if isinstance(v.type, Tile) else lower.get(v) for v in op.indices]
+    predicate = None if op.mask is None else lower.get(op.mask)
+    offset: Value | None = None
+    for axis, position in enumerate(op.indices):
+        if not isinstance(position.type, Tile):
+            test = lower.splat(index_in_bounds(lower, view, axis, position), rank)
+            predicate = lower.both(predicate, test)
+            continue
+        lowered = lower.get(position)
+        predicate = lower.both(predicate, _index_bounds(lower, view, axis, lowered, rank))
+        part = _scaled_index(lower, view, axis, lowered, rank)
+        if part is not None:
+            offset = part if offset is None else lower.binary("add", offset, part)
+    if offset is None:
+        offset = lower.splat_const(0, view.index_dtype, rank)
+    made = global_memory.Load(
+        tensor=view.root,
+        base=base_of(lower, view, starts),
+        offset=lower.full(offset, layout.reg_extents),
+        predicate=predicate,
+        other=None if op.other is None else lower.get(op.other),
+        axis=max(rank - 1, 0),
+        read_only=read_only(lower, view.root),
+    )
+    lower.put(op.result, lower.build.emit(made))
+
+
+def _index_bounds(lower: Lowering, view: View, axis: int, index: Value, rank: int) -> Value:
+    assert isinstance(index.type, Regs)
+    extent = lower.index_cast(view.extents[axis], index.type.dtype)
+    below = registers.Compare(lhs=index, rhs=lower.splat(extent, rank), kind="lt")
+    zero = lower.splat_const(0, index.type.dtype, rank)
+    above = registers.Compare(lhs=index, rhs=zero, kind="ge")
+    return lower.binary("and", lower.build.emit(above), lower.build.emit(below))
+
+
+def _scaled_index(lower: Lowering, view: View, axis: int, index: Value, rank: int) -> Value | None:
+    letter = view.type.cls.strides[axis]
+    if letter == "0":
+        return None
+    assert isinstance(index.type, Regs)
+    if index.type.dtype != view.index_dtype:
+        index = lower.build.emit(registers.Cast(value=index, dtype=view.index_dtype))
+    if letter == "1":
+        return index
+    stride = lower.build.emit(scalar.Stride(tensor=view.root, axis=axis))
+    return lower.binary("mul", index, lower.splat(stride, rank))
+
+
+@lowers(scalar.Load)
+def load_scalar(lower: Lowering, op: scalar.Load) -> None:
+    view = view_of(lower, op.tensor)
+    test: Value | None = None
+    for axis, position in enumerate(op.indices):
+        test = _join_scalars(lower, test, index_in_bounds(lower, view, axis, position))
+    made = global_memory.LoadScalar(
+        tensor=view.root,
+        base=base_of(lower, view, [lower.get(v) for v in op.indices]),
+        predicate=test,
+        other=None if op.other is None else lower.get(op.other),
+        read_only=read_only(lower, view.root),
+    )
+    lower.put(op.result, lower.build.emit(made))
+
+
+@lowers(tensor.Rows)
+def rows(lower: Lowering, op: tensor.Rows) -> None:
+    """Dissolves: each access follows the view back to the argument."""

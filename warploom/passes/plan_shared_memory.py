@@ -1,0 +1,70 @@
+"""Places the shared buffers. Buffers whose lives do not overlap in program order may share bytes: the
+barrier pass works on bytes, so sharing is ordered by construction."""
+
+from __future__ import annotations
+
+from warploom.base.target import Target
+from warploom.ir.kernel import Kernel
+from warploom.ir.op import Block, Value
+from warploom.ir.ops.shared_memory import BufferOp
+
+_ALIGN = 16
+
+
+def plan_shared_memory(kernel: Kernel, target: Target) -> None:
+    """Give each buffer its place and the kernel its number of shared bytes.
+
+    Needs: stage machine. Gives: `at` of every buffer, `kernel.shared_bytes`.
+    """
+    lives = _lives(kernel.body)
+    placed: list[tuple[int, int, int, int]] = []  # (first use, last use, from byte, to byte)
+    total = 0
+    for buffer, (first, last) in sorted(lives.items(), key=lambda item: item[1]):
+        size = -(-buffer.elements * buffer.dtype.bytes // _ALIGN) * _ALIGN
+        busy = sorted((lo, hi) for f, l, lo, hi in placed if f <= last and first <= l)
+        at = 0
+        for lo, hi in busy:
+            if at + size <= lo:
+                break
+            at = max(at, hi)
+        buffer.at = at
+        placed.append((first, last, at, at + size))
+        total = max(total, at + size)
+    kernel.shared_bytes = total
+
+
+def _lives(block: Block) -> dict[BufferOp, tuple[int, int]]:
+    """First and last position in program order at which each buffer is named.
+
+    A buffer made outside a loop and used inside lives through the whole loop.
+    """
+    lives: dict[BufferOp, tuple[int, int]] = {}
+    made: dict[Value, BufferOp] = {}
+    clock = 0
+
+    def visit(inside: Block) -> None:
+        nonlocal clock
+        for op in inside.ops:
+            clock += 1
+            if isinstance(op, BufferOp):
+                made[op.result] = op
+                lives[op] = (clock, clock)
+            start = clock
+            outer = set(lives)
+            for inner in op.regions():
+                visit(inner)
+            for value in op.operand_values():
+                touch(value)
+            if op.regions():
+                for buffer in outer:
+                    first, last = lives[buffer]
+                    if last > start:
+                        lives[buffer] = (first, clock)
+
+    def touch(value: Value) -> None:
+        buffer = made.get(value)
+        if buffer is not None:
+            lives[buffer] = (lives[buffer][0], clock)
+
+    visit(block)
+    return lives
