@@ -11,6 +11,8 @@ PACKAGE = ROOT / "warploom"
 
 # Modules that may import inside a function, and what: loading it late is the point there.
 LATE_IMPORTS = {
+    "runtime/driver.py": {"cuda"},
+    "runtime/nvrtc.py": {"cuda"},
     "testing/torch_ops.py": {"torch"},
 }
 # What any module may load late: extras that the base install does not have.

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 import warploom as wl
+from warploom.runtime import driver
 from warploom.testing import torch_ops
 
 
@@ -108,4 +109,4 @@ class GpuDevice:
 
     def synchronise(self) -> None:
         """Wait for the GPU; raises the error that a launch left in the context."""
-        wl.synchronize()
+        driver.synchronize(0)

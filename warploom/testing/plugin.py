@@ -123,7 +123,7 @@ class GoldenLedger:
         if not report.passed:
             self.troubled.add(report.nodeid.split("::")[0])
         if report.when == "teardown":
-            self.used |= {value for key, value in report.user_properties if key == USED}
+            self.used |= {str(value) for key, value in report.user_properties if key == USED}
             self.changes += [str(v) for key, v in report.user_properties if key == CHANGED]
 
     @pytest.hookimpl(optionalhook=True)

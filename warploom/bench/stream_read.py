@@ -1,0 +1,49 @@
+"""How fast memory can be read: the limit that a token is held against, measured in the same run.
+
+A kernel of our own and a reduction of torch read as many bytes as the token; the faster one counts.
+"""
+
+import importlib
+from typing import Any
+
+import numpy as np
+
+import warploom as wl
+from warploom.bench.measure import seconds
+from warploom.runtime import driver
+
+TILE, BLOCKS, REPEATS = 4096, 132 * 8, 8
+
+
+@wl.kernel
+def read_all(x: wl.Tensor, sums: wl.Tensor, TILE: wl.const):
+    """Adds up `x` [n] (f32) block by block; `sums` [blocks] keeps the reads alive."""
+    block = wl.program_id(0)
+    acc = wl.zeros((TILE,), wl.f32)
+    for start in wl.range(block * TILE, x.shape[0], wl.num_programs(0) * TILE):
+        acc = acc + wl.load(x[wl.ds(start, TILE)])
+    wl.store(sums[block], wl.sum(acc, 0))
+
+
+def read_rate(size: int, rounds: int) -> float:
+    """Bytes a second with our own kernel, the best of `rounds` reads of `size` bytes."""
+    buffer = wl.to_device(np.ones(size // 4, np.float32))
+    sums = wl.device_empty((BLOCKS,), np.float32)
+    launch: Any = read_all.launch(BLOCKS, warps=8).bound(buffer, sums, TILE=TILE)
+
+    def run() -> None:
+        for _ in range(REPEATS):
+            launch()
+        driver.synchronize(0)
+
+    run()
+    total = float(wl.to_numpy(sums).sum())
+    if total != size // 4:
+        raise RuntimeError(f"the read kernel added {size // 4} ones up to {total}")
+    return size * REPEATS / min(seconds(run) for _ in range(rounds))
+
+
+def best_read_rate(size: int, rounds: int) -> float:
+    """The faster of our kernel and torch."""
+    torch_read = importlib.import_module("warploom.bench.rivals.torch_read")
+    return max(read_rate(size, rounds), torch_read.read_rate(size, rounds))
