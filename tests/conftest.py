@@ -5,11 +5,15 @@ Fixtures for kernels (`device`, `golden`) come from Warploom's own plug-in.
 
 import os
 import re
+from pathlib import Path
 from typing import Any
 
 # One BLAS thread a worker: workers inherit this process's environment.
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
+# The IR is verified after each pass, and the user's own cache of kernels stays out of it.
+os.environ.setdefault("WARPLOOM_VERIFY", "1")
+os.environ.setdefault("WARPLOOM_CACHE", str(Path(__file__).parents[1] / ".pytest_cache/kernels"))
 
 import pytest  # noqa: E402
 
