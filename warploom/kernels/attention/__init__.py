@@ -1,0 +1,89 @@
+"""Decode attention: each token attends to the keys of the cache up to its own position."""
+
+from typing import Any
+
+from warploom.kernels import arguments
+from warploom.kernels.attention import config, kernel
+
+
+def workspace(tokens: int, heads: int, head_dim: int, keys: int, like: Any) -> tuple[Any, Any, Any]:
+    """Scratch arrays of `decode` for up to `keys` cached keys, where `like` lives.
+
+    Weighted values [T, Hq, P, D], maxima [T, Hq, P] and sums [T, Hq, P], f32, one part for each
+    256 keys.
+    """
+    parts = max(1, arguments.ceil_div(keys, config.SPLIT))
+    shapes = (tokens, heads, parts, head_dim), (tokens, heads, parts), (tokens, heads, parts)
+    first, second, third = (arguments.scratch(shape, "f32", like) for shape in shapes)
+    return first, second, third
+
+
+def decode(
+    q: Any,
+    k_cache: Any,
+    v_cache: Any,
+    positions: Any,
+    out: Any,
+    scale: float,
+    partial: tuple[Any, Any, Any],
+) -> None:
+    """out[t, h] = softmax(scale · q[t, h]·Kᵀ)·V over keys 0 … positions[t], of head h // (Hq/Hk).
+
+    q [T, Hq, D], k_cache and v_cache [S, Hk, D] with Hk dividing Hq, out [T, Hq, D]: f32, f16 or
+    bf16, each its own; positions [T] i32; partial from `workspace(T, Hq, D, S, like=q)`, made for
+    these sizes or for more tokens and keys. Computed
+    in f32, cast once to the dtype of `out`. A negative position means no key and gives zeros; one
+    past the cache means all S keys. The grid follows from S, so a captured launch stays valid
+    while positions grow; blocks without keys leave at once. The result does not depend on S or T.
+    Raises ShapeError T201, T202.
+    """
+    size = arguments.sizes(
+        "decode",
+        q=(q, "T Hq D"),
+        k_cache=(k_cache, "S Hk D"),
+        v_cache=(v_cache, "S Hk D"),
+        positions=(positions, "T"),
+        out=(out, "T Hq D"),
+        **{
+            "partial[0]": (partial[0], "tokens Hq P D"),
+            "partial[1]": (partial[1], "tokens Hq P"),
+            "partial[2]": (partial[2], "tokens Hq P"),
+        },
+    )
+    arguments.dtypes("decode", arguments.FLOATS, q=q, k_cache=k_cache, v_cache=v_cache, out=out)
+    arguments.dtypes("decode", ("i32",), positions=positions)
+    queries, keys, parts = size["Hq"], size["Hk"], size["P"]
+    arguments.require(
+        keys >= 1 and queries % keys == 0,
+        "decode",
+        f"{queries} query heads do not divide over {keys} key heads",
+    )
+    arguments.require(
+        size["tokens"] >= size["T"] and parts * config.SPLIT >= size["S"],
+        "decode",
+        "`partial` is too small",
+        f"it is made for {size['tokens']} tokens and {parts * config.SPLIT} keys",
+        f"T = {size['T']}, and the cache holds {size['S']}",
+        hint="partial = attention.workspace(T, Hq, D, S, like=q)",
+    )
+    if not size["T"] or not queries or not size["D"]:
+        return
+    chosen = config.choose(queries // keys, size["D"])
+    # Not `parts`: a workspace may be larger than this cache needs.
+    grid = (max(1, arguments.ceil_div(size["S"], config.SPLIT)), keys * chosen.groups, size["T"])
+    kernel.decode_split[grid](
+        q,
+        k_cache,
+        v_cache,
+        positions,
+        *partial,
+        scale,
+        GROUPS=chosen.groups,
+        HEADS=chosen.heads,
+        D=size["D"],
+        BN=chosen.BN,
+        SPLIT=config.SPLIT,
+    )
+    kernel.decode_merge[queries, size["T"]](
+        *partial, positions, out, size["S"], D=size["D"], BS=config.MERGE, SPLIT=config.SPLIT
+    )

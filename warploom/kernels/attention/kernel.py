@@ -1,0 +1,135 @@
+"""Attention of one query a token over its cached keys: split over blocks, then merged.
+
+Every block walks its split tile by tile, and every *place* of the tile (a row of BN) keeps a
+maximum, a sum and a weighted value of its own; places are merged once, at the end. So the loop
+needs no exchange between warps. Knows nothing of grids and tile sizes (`config.py`).
+"""
+
+import math
+
+import warploom as wl
+
+NEGATIVE_INFINITY = -math.inf
+
+
+@wl.function
+def reference_point(top):
+    """What exponents are taken relative to: the maximum, or 0 where no key was seen, so that
+    −∞ − −∞ never arises and such places weigh exp(−∞) = 0."""
+    return wl.where(top == NEGATIVE_INFINITY, 0.0, top)
+
+
+@wl.kernel
+def decode_split(
+    q: wl.Tensor,
+    k_cache: wl.Tensor,
+    v_cache: wl.Tensor,
+    positions: wl.Tensor,
+    part_out: wl.Tensor,
+    part_max: wl.Tensor,
+    part_sum: wl.Tensor,
+    scale: wl.f32,
+    GROUPS: wl.const,
+    HEADS: wl.const,
+    D: wl.const,
+    BN: wl.const,
+    SPLIT: wl.const,
+):
+    """Block (s, u, t): keys s·SPLIT … of token t for the HEADS query heads from u·HEADS on, which
+    share the key head u // GROUPS. A split past the last key writes nothing."""
+    split, unit, t = wl.program_id(0), wl.program_id(1), wl.program_id(2)
+    n = wl.minimum(wl.load(positions[t]) + 1, k_cache.shape[0])
+    lo = split * SPLIT
+    if lo < n:
+        first, head = unit * HEADS, unit // GROUPS
+        # Past the last key the cache holds anything, NaN too: those rows are outside, so zero.
+        keys, values = k_cache.rows(0, n), v_cache.rows(0, n)
+        queries = [wl.zeros((D,), wl.f32)] * HEADS
+        for g in wl.unroll(HEADS):
+            queries[g] = wl.load(q[t, first + g, wl.ds(0, D)]).cast(wl.f32)
+        tops = [wl.full((BN,), NEGATIVE_INFINITY, wl.f32)] * HEADS
+        sums = [wl.zeros((BN,), wl.f32)] * HEADS
+        outs = [wl.zeros((BN, D), wl.f32)] * HEADS
+        for row in wl.range(lo, wl.minimum(n, lo + SPLIT), BN):
+            k = wl.load(keys[wl.ds(row, BN), head, wl.ds(0, D)]).cast(wl.f32)
+            v = wl.load(values[wl.ds(row, BN), head, wl.ds(0, D)]).cast(wl.f32)
+            is_key = wl.arange(BN) + row < n
+            for g in wl.unroll(HEADS):
+                score = wl.sum(k * queries[g][None, :], 1) * scale
+                score = wl.where(is_key, score, NEGATIVE_INFINITY)
+                top = wl.maximum(tops[g], score)
+                base = reference_point(top)
+                shrink, weight = wl.exp(tops[g] - base), wl.exp(score - base)
+                sums[g] = sums[g] * shrink + weight
+                outs[g] = outs[g] * shrink[:, None] + weight[:, None] * v
+                tops[g] = top
+        for g in wl.unroll(HEADS):
+            top = wl.max(tops[g], 0)
+            weight = wl.exp(tops[g] - reference_point(top))
+            total, out = wl.sum(sums[g] * weight, 0), wl.sum(outs[g] * weight[:, None], 0)
+            wl.store(part_out[t, first + g, split, wl.ds(0, D)], out)
+            wl.store(part_max[t, first + g, wl.ds(split, 1)], wl.zeros((1,), wl.f32) + top)
+            wl.store(part_sum[t, first + g, wl.ds(split, 1)], wl.zeros((1,), wl.f32) + total)
+
+
+@wl.kernel
+def decode_merge(
+    part_out: wl.Tensor,
+    part_max: wl.Tensor,
+    part_sum: wl.Tensor,
+    positions: wl.Tensor,
+    out: wl.Tensor,
+    keys: wl.i32,
+    D: wl.const,
+    BS: wl.const,
+    SPLIT: wl.const,
+):
+    """Block (h, t): merge the splits of a head in key order, BS at a time. No key gives 0."""
+    h, t = wl.program_id(0), wl.program_id(1)
+    n = wl.minimum(wl.load(positions[t]) + 1, keys)
+    splits = wl.maximum((n + SPLIT - 1) // SPLIT, 0)
+    maxima, totals = part_max.rows(0, splits, axis=2), part_sum.rows(0, splits, axis=2)
+    parts = part_out.rows(0, splits, axis=2)
+    top, total = wl.full((), NEGATIVE_INFINITY, wl.f32), wl.zeros((), wl.f32)
+    merged = wl.zeros((D,), wl.f32)
+    for s in wl.range(0, splits, BS):
+        part_top = wl.load(maxima[t, h, wl.ds(s, BS)], other=NEGATIVE_INFINITY)
+        new_top = wl.maximum(top, wl.max(part_top, 0))
+        base = reference_point(new_top)
+        shrink, weight = wl.exp(top - base), wl.exp(part_top - base)
+        total = total * shrink + wl.sum(weight * wl.load(totals[t, h, wl.ds(s, BS)]), 0)
+        part = wl.load(parts[t, h, wl.ds(s, BS), wl.ds(0, D)])
+        merged = merged * shrink + wl.sum(part * weight[:, None], 0)
+        top = new_top
+    # Not `total > 0`: NaN must stay NaN.
+    factor = wl.where(total == 0.0, 0.0, 1.0 / total)
+    wl.store(out[t, h, wl.ds(0, D)], (merged * factor).cast(out.dtype))
+
+
+@decode_split.example
+def _split(make):
+    q, k, v = (
+        make.randn((2, 6, 64), wl.f32),
+        make.randn((40, 2, 64), wl.bf16),
+        make.randn((40, 2, 64), wl.bf16),
+    )
+    parts = (
+        make.empty((2, 6, 3, 64), wl.f32),
+        make.empty((2, 6, 3), wl.f32),
+        make.empty((2, 6, 3), wl.f32),
+    )
+    positions = make.array([20, 39], wl.i32)
+    return decode_split.launch((3, 2, 2)).call(
+        q, k, v, positions, *parts, 0.125, GROUPS=1, HEADS=3, D=64, BN=8, SPLIT=16
+    )
+
+
+@decode_merge.example
+def _merge(make):
+    parts = (
+        make.randn((2, 6, 3, 64), wl.f32),
+        make.randn((2, 6, 3), wl.f32),
+        make.rand((2, 6, 3), wl.f32),
+    )
+    positions, out = make.array([20, 39], wl.i32), make.empty((2, 6, 64), wl.bf16)
+    return decode_merge.launch((6, 2)).call(*parts, positions, out, 40, D=64, BS=16, SPLIT=16)
