@@ -1,0 +1,71 @@
+"""Every committed result file is whole, in its place, and made by the code that it names."""
+
+import io
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from warploom.bench import machine, record, report, suites
+
+ROOT = Path(__file__).parents[2]
+FILES = sorted((ROOT / "benchmarks" / "results").glob("*/*.json"))
+
+
+def name_of(path: Path) -> str:
+    return f"{path.parent.name}-{path.stem}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_a_result_file_is_valid_and_in_its_place(path: Path) -> None:
+    made = record.read(path)
+    assert made["machine"] == path.parent.name
+    assert made["suite"] == path.stem
+    assert made["suite"] in suites.NAMES
+    assert made["commit"] is not None, "measured outside a checkout without --commit"
+    assert not made["dirty"], "measured on code that was not committed"
+    known = suites.load(made["suite"]).cases(made["device"])
+    assert [row["case"] for row in made["rows"]] == known
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_the_source_hash_is_that_of_the_commit(path: Path, tmp_path: Path) -> None:
+    made = record.read(path)
+    command = ["git", "-C", str(ROOT), "archive", made["commit"], "warploom"]
+    archive = subprocess.run(command, capture_output=True, check=False)
+    if archive.returncode:
+        pytest.skip(f"this checkout does not hold commit {made['commit'][:12]}")
+    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
+        tar.extractall(tmp_path, filter="data")
+    assert machine.source_hash(tmp_path / "warploom") == made["source"]
+
+
+def test_the_table_quotes_each_row(tmp_path: Path) -> None:
+    rows = [
+        record.Row("won", "ms", "lower", 1.5, (1.4, 1.6), {"torch": 3.0}, rounds=3, of_limit=0.5),
+        record.Row("lost", "ms", "lower", 3.0, (3.0, 3.0), {"torch": 1.5}, rounds=3),
+        record.Row("alone", "s", "lower", 0.0421, (0.04, 0.05), rounds=3),
+        record.Row("broken", "", "lower", status="hung", note="no answer"),
+    ]
+    for row in rows:
+        row.settle()
+    shown = [row.to_json() for row in rows]
+    geomean, worst = record.ratios(shown)
+    path = tmp_path / "decode-small.json"
+    record.write(
+        path,
+        {
+            **{"schema": 1, "suite": "decode-small", "machine": "h200", "device": "NVIDIA H200"},
+            **{"driver": "580", "cpu": "x", "cores": 16, "versions": {}, "commit": "a" * 40},
+            **{"dirty": False, "source": "b" * 64, "command": "", "seed": 0, "limits": {}},
+            **{"started": "2026-11-30T10:00:00Z", "seconds": 1.5, "ok": 3, "failed": 1},
+            **{"geomean_ratio": geomean, "worst_ratio": worst, "rows": shown},
+        },
+    )
+    table = report.figures_table([path])
+    assert "| decode-small / won | h200 | 1.50 ms | torch 3.00 | 2.00 | 50% |" in table
+    assert "| decode-small / lost | h200 | 3.00 ms | torch 1.50 | 0.50 |  |" in table
+    assert "| decode-small / alone | h200 | 0.0421 s |  |  |  |" in table
+    assert "| decode-small / broken | h200 | hung | | | |" in table
+    assert "nothing is claimed" in report.figures_table([])
