@@ -1,6 +1,6 @@
-"""Imports of the packages that the extra `engine` brings, with a readable refusal without them.
+"""Imports of packages that the base install does not bring, with a readable refusal without them.
 
-The base install runs kernels only; nothing here knows what a package is used for.
+Nothing here knows what a package is used for.
 """
 
 import importlib
@@ -9,14 +9,14 @@ from typing import Any
 from warploom.engine.refusal import refuse
 
 
-def need(module: str) -> Any:
-    """The imported module. Raises ModelError E305 where it is not installed."""
+def need(module: str, install: str = "'warploom[engine]'") -> Any:
+    """The imported module. Raises ModelError E305, naming what to install, where it is missing."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
         raise refuse(
             "E305",
-            f"running a model needs the package `{module.split('.')[0]}`",
+            f"this needs the package `{module.split('.')[0]}`",
             notes=[f"importing it failed: {error}"],
-            hint="pip install 'warploom[engine]'",
+            hint=f"pip install {install}",
         ) from error

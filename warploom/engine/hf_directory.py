@@ -135,8 +135,13 @@ def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file. Raises ModelError E201 where it is none."""
     try:
         found = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise damaged(path, f"it cannot be read as JSON: {error}") from error
+    except OSError as error:
+        raise damaged(path, f"it cannot be read: {error.strerror}") from error
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise damaged(path, f"it is not JSON from {place} on") from error
+    except ValueError as error:
+        raise damaged(path, f"it is not text: {error}") from error
     if not isinstance(found, dict):
         raise damaged(path, "it holds no JSON object")
     return found

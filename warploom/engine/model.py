@@ -1,0 +1,250 @@
+"""`load` and `Model`: a model ready to answer, and everything a caller can ask of it.
+
+Puts the parts together; holds no arithmetic and no file format.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from warploom.engine import hub
+from warploom.engine.chat import render
+from warploom.engine.checkpoint import Checkpoint, open_checkpoint
+from warploom.engine.generation import Generation, Progress
+from warploom.engine.place import Place, choose
+from warploom.engine.pull import pull
+from warploom.engine.refusal import refuse
+from warploom.engine.registry import KnownModel, is_repository, locate
+from warploom.engine.runner import Runner
+from warploom.engine.sampler import Sampling
+from warploom.engine.tokenizer import Tokenizer
+from warploom.engine.weights import DTYPES, load_weights
+
+Prompt = str | Sequence[int] | Sequence[Mapping[str, str]]
+
+UNFUSED = "one launch an operation: the token kernel is not part of this version"
+
+
+class Model:
+    """A loaded model: one sequence at a time, on one device."""
+
+    def __init__(
+        self,
+        name: str,
+        checkpoint: Checkpoint,
+        tokenizer: Tokenizer,
+        runner: Runner,
+        place: Place,
+        dtype: str,
+        seconds: float,
+    ) -> None:
+        self.name = name
+        self.config = checkpoint.config
+        self.tokenizer = tokenizer
+        self.runner = runner
+        self.device = place.name
+        self.dtype = dtype
+        self.load_seconds = seconds
+        self.kernels = "unfused"
+        self.why = UNFUSED
+        self._checkpoint = checkpoint
+
+    @property
+    def context(self) -> int:
+        """How many tokens prompt and answer may have together."""
+        return self.runner.context
+
+    @property
+    def has_template(self) -> bool:
+        """Whether the model brings a chat template."""
+        return bool(self._checkpoint.template)
+
+    def encode(self, prompt: Prompt, raw: bool = False, system: str | None = None) -> list[int]:
+        """The token ids that a prompt becomes.
+
+        A string is one message of the user for a model with a chat template, else (or with `raw`)
+        plain text. Messages are mappings with `role` and `content`; integers are ids already.
+        Raises ModelError: E208 template, E302 nothing to continue, E304 an id out of range.
+        """
+        if isinstance(prompt, str):
+            if self.has_template and not raw:
+                return self._chat([{"role": "user", "content": prompt}], system)
+            if system is not None:
+                raise refuse(
+                    "E208",
+                    f"a system text needs a chat template, and {self._unused_template(raw)}",
+                    hint="put the text into the prompt",
+                )
+            return self._not_empty(self.tokenizer.encode(prompt, special=True))
+        items: list[Any] = list(prompt)
+        if items and isinstance(items[0], Mapping):
+            return self._chat(items, system)
+        return self._not_empty([self._valid_id(item) for item in items])
+
+    def generate(
+        self,
+        prompt: Prompt,
+        max_new_tokens: int = 256,
+        temperature: float = 0.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        seed: int = 0,
+        stop: str | Sequence[str] = (),
+        *,
+        raw: bool = False,
+        system: str | None = None,
+        progress: Progress | None = None,
+    ) -> Generation:
+        """Answers a prompt; yields pieces with `text`, `id` and `logprob` as they come.
+
+        Temperature 0 takes the best token (of equal ones the lowest id); otherwise temperature,
+        top-k and top-p apply in this order, and the draw depends on `seed` and position only. It
+        ends at the model's end token, at a `stop` text (not part of the answer), after
+        `max_new_tokens`, or where the context is full. Raises ModelError: what `encode` raises,
+        E301 a prompt that fills the context, E303 an impossible setting.
+        """
+        sampling = Sampling(temperature, top_k, top_p, seed)
+        if max_new_tokens < 0:
+            raise refuse("E303", f"max_new_tokens is {max_new_tokens}; it must be at least 0")
+        ids = self.encode(prompt, raw, system)
+        self._check_length(len(ids), 1)
+        stops = [stop] if isinstance(stop, str) else list(stop)
+        return Generation(
+            self.runner, self.tokenizer, ids, max_new_tokens, sampling, stops, progress
+        )
+
+    def logits(self, ids: Sequence[int], last: int | None = None) -> np.ndarray:
+        """The f32 logits after each of the ids: [len(ids), vocabulary]; `last` keeps the last rows.
+
+        Raises ModelError E301, E302 or E304 for ids that cannot be taken.
+        """
+        checked = self._not_empty([self._valid_id(item) for item in ids])
+        self._check_length(len(checked), 0)
+        return self.runner.all_logits(checked, len(checked) if last is None else last)
+
+    def describe(self) -> dict[str, Any]:
+        """Facts about the model and how it runs here; sizes in bytes."""
+        config = self.config
+        return {
+            "model": self.name,
+            "path": str(self._checkpoint.path),
+            "architecture": config.family,
+            "parameters": config.parameters,
+            "layers": config.layers,
+            "hidden": config.hidden,
+            "heads": config.heads,
+            "kv_heads": config.kv_heads,
+            "head_dim": config.head_dim,
+            "feed_forward": config.feed_forward,
+            "vocabulary": config.vocabulary,
+            "tied_embeddings": config.tied,
+            "stored_as": self._checkpoint.kinds(),
+            "chat_template": self.has_template,
+            "device": self.device,
+            "dtype": self.dtype,
+            "context": self.context,
+            "weight_bytes": config.parameters * np.dtype(DTYPES[self.dtype]).itemsize,
+            "cache_bytes": self.runner.cache_bytes,
+            "kernels": self.kernels,
+            "why": self.why,
+            "load_seconds": self.load_seconds,
+        }
+
+    def _chat(self, messages: Sequence[Mapping[str, str]], system: str | None) -> list[int]:
+        template = self._checkpoint.template
+        if not template:
+            raise refuse(
+                "E208",
+                f"messages need a chat template, and {self.name} has none",
+                hint="give the prompt as one string",
+            )
+        if system is not None:
+            messages = [{"role": "system", "content": system}, *messages]
+        text = render(template, messages, self.tokenizer, self.name)
+        return self._not_empty(self.tokenizer.encode(text, special=False))
+
+    def _unused_template(self, raw: bool) -> str:
+        return "raw leaves it out" if raw and self.has_template else f"{self.name} has none"
+
+    def _valid_id(self, item: Any) -> int:
+        if isinstance(item, int | np.integer) and 0 <= item < self.config.vocabulary:
+            return int(item)
+        raise refuse(
+            "E304",
+            f"{item!r} is no token id of {self.name}",
+            notes=[f"the vocabulary has the ids 0 to {self.config.vocabulary - 1}"],
+        )
+
+    def _not_empty(self, ids: list[int]) -> list[int]:
+        if not ids:
+            raise refuse(
+                "E302", "the prompt has no token, so there is nothing to continue",
+                hint="give at least one character",
+            )  # fmt: skip
+        return ids
+
+    def _check_length(self, tokens: int, room: int) -> None:
+        if tokens + room <= self.context:
+            return
+        hint = "shorten the prompt"
+        if self.context < self.config.context:
+            hint += f", or load with a larger context (the model has {self.config.context:,})"
+        raise refuse(
+            "E301",
+            f"the prompt has {tokens:,} tokens and the context {self.context:,}",
+            notes=["prompt and answer share the context"] if room else [],
+            hint=hint,
+        )
+
+
+def load(
+    path_or_name: str | Path,
+    device: str | None = None,
+    dtype: str | None = None,
+    context: int | None = None,
+    *,
+    download: bool = False,
+    progress: Progress | None = None,
+) -> Model:
+    """Loads a model: a .gguf file, a Hugging Face folder, a name of `warploom models list`
+    (fetched once), or ORG/NAME of the local Hugging Face cache (`download` fetches it).
+
+    `device` is `sim`, `gpu` or `gpu:N` (default: the GPU where one is usable); `dtype` of weights
+    and cache is `f32`, `bf16` or `f16` (default: f32 on the simulator, bf16 on a GPU); `context`
+    is the number of tokens that prompt and answer share (default: what the model was made for).
+    Raises ModelError E1xx where there is no such model, E2xx where its files cannot be used,
+    E305 without the extra `engine`, E306 for an impossible option.
+    """
+    start = time.perf_counter()
+    place = choose(device)
+    dtype = dtype or place.default_dtype
+    if dtype not in DTYPES:
+        raise refuse("E306", f"there is no dtype `{dtype}`", hint="give f32, bf16 or f16")
+    word = str(path_or_name)
+    checkpoint = open_checkpoint(_find(word, download, progress))
+    most = checkpoint.config.context
+    if context is not None and not 1 <= context <= most:
+        raise refuse(
+            "E306",
+            f"the context cannot be {context:,}",
+            notes=[f"{word} was made for up to {most:,} tokens"],
+            hint=f"give a number from 1 to {most}",
+        )
+    hear = progress or (lambda stage, done, total: None)
+    tokenizer = checkpoint.tokenizer()
+    weights = load_weights(
+        checkpoint, dtype, place.put, lambda done, total: hear("load", done, total)
+    )
+    runner = Runner(checkpoint.config, weights, place, dtype, context or most)
+    seconds = time.perf_counter() - start
+    return Model(word, checkpoint, tokenizer, runner, place, dtype, seconds)
+
+
+def _find(word: str, download: bool, progress: Progress | None) -> Path:
+    if download and is_repository(word) and not Path(word).exists():
+        return hub.download(word)
+    found = locate(word)
+    return pull(found, progress) if isinstance(found, KnownModel) else found
