@@ -1,7 +1,7 @@
 """Kinds of arithmetic that scalar, tile and register operations share, with the result dtypes.
 
-The rules of `docs/numerics.md` hold for each kind at every stage and on every device: `//` and `%` as
-in Python, NaN propagates through max and min, +0 is above -0 there, nothing is contracted.
+The rules of `docs/numerics.md` hold for each kind at every stage and on every device: `//` and `%`
+as in Python, NaN propagates through max and min, +0 is above -0 there, nothing is contracted.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
 FOLD = ("add", "max", "min", "and", "or")
 ARG_FOLD = ("max", "min")
 
-_FLOAT_ONLY = {
+FLOAT_KINDS = {
     "div",
     "floor",
     "ceil",
@@ -64,7 +64,7 @@ _FLOAT_ONLY = {
 }
 _INT_ONLY = {"floordiv", "mod", "shl", "shr"}
 _BIT = {"and", "or", "xor", "not"}
-_TRANSCENDENTAL_F32_ONLY = {
+FLOAT32_KINDS = {
     "exp",
     "exp2",
     "log",
@@ -90,7 +90,7 @@ def unary_dtype(kind: str, dtype: DType) -> DType:
     """Result of a unary operation. Transcendental kinds and rcp take f32 (f64 for scalars)."""
     check(kind in UNARY, f"unknown arithmetic {kind}")
     _check_kind(kind, dtype)
-    if kind in _TRANSCENDENTAL_F32_ONLY:
+    if kind in FLOAT32_KINDS:
         check(dtype.bits >= 32, f"{kind} of {dtype}: cast to f32 first")
     return dtype
 
@@ -103,7 +103,7 @@ def compare_dtype(kind: str, lhs: DType, rhs: DType) -> DType:
 
 
 def _check_kind(kind: str, dtype: DType) -> None:
-    if kind in _FLOAT_ONLY:
+    if kind in FLOAT_KINDS:
         check(dtype.is_float, f"{kind} of {dtype}")
     elif kind in _INT_ONLY:
         check(dtype.is_int, f"{kind} of {dtype}")

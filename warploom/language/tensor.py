@@ -1,0 +1,328 @@
+"""Global memory: windows of tensors, loads, stores, gathers; what happens outside of a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from warploom.base.dtypes import DType
+from warploom.ir.op import Value
+from warploom.ir.ops import scalar as scalars
+from warploom.ir.ops import tile as tiles
+from warploom.language import core
+from warploom.language.context import Refused, builder, current, vocabulary
+from warploom.language.tile import extent_of
+from warploom.language.values import (
+    Arithmetic,
+    Ds,
+    Scalar,
+    Tensor,
+    Tile,
+    Window,
+    index_value,
+    kind_of,
+    not_a,
+    operand,
+)
+
+
+@vocabulary
+def ds(start: Scalar | int, size: int) -> Ds:
+    """A window of one axis: `size` elements from `start` on, for use in `x[…]`.
+
+    Shapes: `start` is an integer scalar, `size` a constant from 1 up.
+    Executes: nothing by itself.
+    Since: sm_80.
+    """
+    extent = extent_of(size, "size")
+    if not isinstance(start, int) or isinstance(start, bool):
+        index_value(start, "start")
+    return Ds(start, extent)
+
+
+def window(tensor: Tensor, index: Any) -> Window:
+    """`x[…]` of a tensor: one entry an axis, each `wl.ds`, `a : a + CONST`, or an integer."""
+    entries = index if isinstance(index, tuple) else (index,)
+    for entry in entries:
+        _check_entry(tensor, entry)
+    if len(entries) != tensor.rank:
+        raise Refused(
+            "T006",
+            f"{_indices(len(entries))} for a tensor of rank {tensor.rank}",
+            notes=(repr(tensor),),
+            hint="give one `wl.ds(start, SIZE)` or integer for each axis",
+        )
+    starts: list[Value] = []
+    sizes: list[int | None] = []
+    for entry in entries:
+        start, size = _entry(entry)
+        starts.append(start)
+        sizes.append(size)
+    return Window(tensor, tuple(starts), tuple(sizes))
+
+
+def _indices(count: int) -> str:
+    return "1 index" if count == 1 else f"{count} indices"
+
+
+def _check_entry(tensor: Tensor, entry: Any) -> None:
+    """Refuse what is no window, with the way it is written here."""
+    if isinstance(entry, Tile):
+        raise Refused(
+            "T007",
+            "a tensor is indexed by a tile",
+            notes=(core.describe(entry.value), repr(tensor)),
+            hint="`wl.gather(x, (index, …))` reads elements at computed places",
+        )
+    if entry is None or entry is Ellipsis:
+        shown = "None" if entry is None else "..."
+        raise Refused(
+            "T006",
+            f"`{shown}` has no meaning in a window of a tensor",
+            notes=(repr(tensor),),
+            hint="give one `wl.ds(start, SIZE)` or integer for each axis; tiles take `t[:, None]`",
+        )
+    if not isinstance(entry, Ds | slice | Scalar | int):
+        raise Refused(
+            "T015",
+            f"an index is `wl.ds(start, SIZE)` or an integer, not {kind_of(entry)}",
+            notes=(repr(tensor),),
+        )
+    if isinstance(entry, int) and entry < 0:
+        raise Refused(
+            "T009",
+            f"index {entry} is in front of the tensor; indices do not count from the end",
+            notes=(repr(tensor),),
+            hint="the last element is `x.shape[axis] - 1`",
+        )
+
+
+def _entry(entry: Any) -> tuple[Value, int | None]:
+    """Start and size of one entry; size None for an integer."""
+    if isinstance(entry, Ds):
+        return index_value(entry.start), entry.size
+    if isinstance(entry, slice):
+        return _slice(entry)
+    return index_value(entry), None
+
+
+def _slice(entry: slice) -> tuple[Value, int]:
+    """`lo : hi` where hi − lo is a constant, found by comparing values, not spelling."""
+    if entry.step is not None:
+        raise Refused(
+            "T009",
+            "a window has no step",
+            hint="load a wider window, or use `wl.gather` with indices",
+        )
+    if entry.stop is None:
+        raise Refused(
+            "T009",
+            "a window needs both ends"
+            if entry.start is not None
+            else "`:` is no window of a tensor",
+            notes=("the extent of a tensor is a run-time value, the shape of a tile a constant",),
+            hint="`wl.ds(0, SIZE)` with a constant SIZE; what lies outside reads as zero",
+        )
+    start = index_value(0 if entry.start is None else entry.start)
+    stop = index_value(entry.stop)
+    size = current().facts.difference(stop, start)
+    if size is None:
+        raise Refused(
+            "T009",
+            "the size of this window is not a constant",
+            notes=("`a : b` is a window where b - a is the same constant always",),
+            hint="`wl.ds(start, SIZE)` with a constant SIZE",
+        )
+    if size < 1:
+        raise Refused("T016", f"the window has {size} elements", hint="`a : b` needs b > a")
+    return start, size
+
+
+def _need_window(given: Any, argument: str, verb: str) -> Window:
+    if isinstance(given, Window):
+        return given
+    if isinstance(given, Tensor):
+        sizes = ", ".join(["wl.ds(…, SIZE)"] * given.rank)
+        raise Refused(
+            "T015",
+            f"`{verb}` takes a window of a tensor, not all of it",
+            argument=argument,
+            notes=(repr(given),),
+            hint=f"`wl.{verb}({given.root.name}[{sizes}]…)`",
+        )
+    raise not_a("a window of a tensor, such as `x[wl.ds(start, SIZE)]`,", given, argument)
+
+
+@vocabulary
+def load(window: Window, other: Arithmetic = 0) -> Any:
+    """Read a window of a tensor. Elements outside the tensor are `other`. All dtypes.
+
+    Shapes: the sizes of the window; an integer index drops its axis; integers only give a scalar.
+    Executes: the block, each thread its elements; a scalar: every warp the same address.
+    Since: sm_80.
+    PTX: ld.global, with predicates where the window may leave the tensor.
+    """
+    place = _need_window(window, "window", "load")
+    tensor, b = place.tensor, builder()
+    filler = None if _is_zero(other) else _element(other, tensor.dtype, "other")
+    if not place.shape and all(size is None for size in place.sizes):
+        made = b.emit(scalars.Load(tensor=tensor.value, indices=place.starts, other=filler))
+        return Scalar(made)
+    made = b.emit(
+        tiles.Load(tensor=tensor.value, starts=place.starts, sizes=place.sizes, other=filler)
+    )
+    return Tile(made)
+
+
+@vocabulary
+def store(window: Window, value: Arithmetic) -> None:
+    """Write a tile to a window of a tensor. Elements outside the tensor are dropped.
+
+    Shapes: the tile has the shape of the window and the tensor's dtype; a number or a scalar of
+    that dtype is repeated.
+    Executes: the block, each thread its elements.
+    Since: sm_80.
+    PTX: st.global, with predicates where the window may leave the tensor.
+    """
+    place = _need_window(window, "window", "store")
+    tensor = place.tensor
+    given = operand(value, "value", "a tile, a scalar or a number")
+    if isinstance(value, Tile):
+        tile = value.value
+    else:
+        tile = core.spread(_element(given, tensor.dtype, "value"), place.shape)
+    dtype = core.dtype_of(tile)
+    if dtype != tensor.dtype:
+        raise Refused(
+            "T010",
+            f"a {dtype} tile is stored to a tensor of {tensor.dtype}",
+            argument="value",
+            label=f"this is {dtype}",
+            notes=(core.describe(tile), repr(tensor)),
+            hint=f"`{tile.name or 't'}.cast({tensor.root.name}.dtype)`",
+        )
+    shape = core.shape_of(tile)
+    if shape != place.shape:
+        raise Refused(
+            "T011",
+            f"a tile of shape {core.shape_text(shape or ())} is stored to a window of shape "
+            f"{core.shape_text(place.shape)}",
+            argument="value",
+            notes=(core.describe(tile), repr(place)),
+            hint=_shape_hint(shape or (), place.shape),
+        )
+    builder().add(
+        tiles.Store(tensor=tensor.value, value=tile, starts=place.starts, sizes=place.sizes)
+    )
+    current().written.add(tensor.param)
+
+
+@vocabulary
+def gather(
+    x: Tensor,
+    indices: Sequence[Tile | Scalar | int],
+    mask: Arithmetic = True,
+    other: Arithmetic = 0,
+) -> Tile:
+    """Read x[indices[0], indices[1], …] element by element. All dtypes.
+
+    Outside the tensor, and where `mask` is False, nothing is read and the result is `other`.
+
+    Shapes: one integer tile, scalar or number for each axis of x, at least one a tile; tiles (the
+    bool mask too) are spread to their common shape, which the result has.
+    Executes: the block, each thread its elements.
+    Since: sm_80.
+    PTX: ld.global, with a predicate an element.
+    """
+    if not isinstance(x, Tensor):
+        raise (
+            not_a("a tensor", x, "x")
+            if not isinstance(x, Window)
+            else Refused("T015", "`gather` takes the tensor, not a window of it", argument="x")
+        )
+    given = indices if isinstance(indices, tuple | list) else (indices,)
+    if len(given) != x.rank:
+        raise Refused(
+            "T018",
+            f"{_indices(len(given))} for a tensor of rank {x.rank}",
+            argument="indices",
+            notes=(repr(x),),
+            hint="give a tuple with one tile or scalar for each axis",
+        )
+    values = [_index(entry) for entry in given]
+    masked = None if isinstance(mask, bool) and mask else _mask(mask)
+    shape = core.common_shape("`gather`", *values, *([] if masked is None else [masked]))
+    if shape is None or all(core.shape_of(v) is None for v in values):
+        raise Refused(
+            "T018",
+            "`gather` needs at least one tile of indices",
+            argument="indices",
+            notes=tuple(core.describe(v) for v in values),
+            hint="one element at scalar indices is `wl.load(x[i, …])`",
+        )
+    spread = tuple(v if core.shape_of(v) is None else core.spread(v, shape) for v in values)
+    filler = None if _is_zero(other) else _element(other, x.dtype, "other")
+    made = tiles.Gather(
+        tensor=x.value,
+        indices=spread,
+        mask=None if masked is None else core.spread(masked, shape),
+        other=filler,
+    )
+    return Tile(builder().emit(made))
+
+
+def _index(given: Any) -> Value:
+    """One index of a gather."""
+    if not isinstance(given, Tile):
+        return index_value(given, "indices")
+    if not given.dtype.is_int:
+        raise Refused(
+            "T018",
+            f"an index is an integer, and this tile is {given.dtype}",
+            argument="indices",
+            notes=(core.describe(given.value),),
+            hint="cast it: `.cast(wl.i32)`",
+        )
+    return given.value
+
+
+def _mask(given: Any) -> Value:
+    value = core.materialise(operand(given, "mask", "a bool tile or scalar"), argument="mask")
+    if not core.dtype_of(value).is_bool:
+        raise Refused(
+            "T004",
+            f"the mask of `gather` is {core.dtype_of(value)}, not bool",
+            argument="mask",
+            hint="compare it with something, such as `t < n`",
+        )
+    return value
+
+
+def _is_zero(given: Any) -> bool:
+    """Whether a filler is what memory outside reads as anyhow; -0.0 is not."""
+    return isinstance(given, bool | int | float) and not given and str(given) != "-0.0"
+
+
+def _element(given: Any, dtype: DType, argument: str) -> Value:
+    """One element of a tensor's dtype: a number takes it, a scalar must have it."""
+    if isinstance(given, Tile):
+        raise Refused("T017", "one value is needed here, not a tile", argument=argument)
+    held = given if isinstance(given, Value) else operand(given, argument, "a number or a scalar")
+    value = core.materialise(held, dtype, argument)
+    if core.dtype_of(value) != dtype:
+        raise Refused(
+            "T010",
+            f"a {core.dtype_of(value)} scalar meets a tensor of {dtype}",
+            argument=argument,
+            notes=(core.describe(value),),
+            hint=f"cast it: `.cast(wl.{dtype})`",
+        )
+    return value
+
+
+def _shape_hint(shape: tuple[int, ...], window: tuple[int, ...]) -> str:
+    if shape == window[::-1] and len(shape) == 2:
+        return "transpose it: `t.T`"
+    if len(shape) < len(window):
+        return "an integer index drops an axis of the window: `x[i, wl.ds(start, SIZE)]`"
+    return "the sizes of the window are the shape of the tile"
