@@ -129,7 +129,7 @@ def _merge(make):
     parts = (
         make.randn((2, 6, 3, 64), wl.f32),
         make.randn((2, 6, 3), wl.f32),
-        make.rand((2, 6, 3), wl.f32),
+        make.uniform((2, 6, 3), 0.0, 1.0, wl.f32),
     )
     positions, out = make.array([20, 39], wl.i32), make.empty((2, 6, 64), wl.bf16)
     return decode_merge.launch((6, 2)).call(*parts, positions, out, 40, D=64, BS=16, SPLIT=16)

@@ -60,12 +60,12 @@ def rope_interleaved(
 @rope_half.example
 def _half(make):
     x, out = make.randn((2, 3, 80), wl.bf16), make.empty((2, 3, 80), wl.bf16)
-    positions, inv_freq = make.array([5, 131075], wl.i32), make.rand((20,), wl.f32)
+    positions, inv_freq = make.array([5, 131075], wl.i32), make.uniform((20,), 0.0, 1.0, wl.f32)
     return rope_half.launch((2, 1)).call(x, positions, inv_freq, out, BH=4, HALF=20, REST=40)
 
 
 @rope_interleaved.example
 def _interleaved(make):
     x, out = make.randn((2, 3, 64), wl.f32), make.empty((2, 3, 64), wl.f32)
-    positions, inv_freq = make.array([0, 77], wl.i32), make.rand((32,), wl.f32)
+    positions, inv_freq = make.array([0, 77], wl.i32), make.uniform((32,), 0.0, 1.0, wl.f32)
     return rope_interleaved.launch((2, 1)).call(x, positions, inv_freq, out, BH=4, HALF=32, REST=0)
