@@ -1,1 +1,2 @@
-"""The intermediate representation: SSA values in nested blocks, three stages. Knows no pass and no device."""
+"""The intermediate representation: SSA values in nested blocks, three stages. Knows no pass and no
+device."""

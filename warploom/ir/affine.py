@@ -1,5 +1,6 @@
-"""What is known of integer scalars without running anything: affine form, divisibility, sign. The front
-end recognises windows with it (`hi − lo` constant), lowering picks access widths and drops checks."""
+"""What is known of integer scalars without running anything: affine form, divisibility, sign. The
+front end recognises windows with it (`hi − lo` constant), lowering picks access widths and drops
+checks."""
 
 from __future__ import annotations
 

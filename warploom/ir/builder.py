@@ -21,7 +21,8 @@ class Builder:
         self.loc = loc
 
     def add(self, op: T, name: str = "") -> T:
-        """Append an operation and make its results; raises `Complaint` where operands do not fit."""
+        """Append an operation and make its results; raises `Complaint` where operands do not
+        fit."""
         if op.loc is UNKNOWN:
             op.loc = self.loc
         if not op.results:

@@ -13,9 +13,9 @@ from warploom.ir.types import Scalar, Tensor
 class Kernel:
     """One compiled variant on its way down the stages.
 
-    `params` are values of type `Tensor` or `Scalar` in call order (compile-time arguments are gone).
-    The body ends with a `control.yield` without values. `written` names the parameters that the kernel
-    stores to, as indices into `params`; `shared_bytes` is set by plan_shared_memory.
+    `params` are values of type `Tensor` or `Scalar` in call order (compile-time arguments are
+    gone). The body ends with a `control.yield` without values. `written` names the parameters that
+    the kernel stores to, as indices into `params`; `shared_bytes` is set by plan_shared_memory.
     """
 
     name: str
@@ -35,7 +35,8 @@ class Kernel:
         return 32 * self.warps
 
     def words(self) -> Iterator[LaunchWord]:
-        """The launch arguments in order: for a tensor its address, extents and "n" strides, else the scalar.
+        """The launch arguments in order: for a tensor its address, extents and "n" strides, else
+        the scalar.
 
         Emitter, driver and simulator all take the order from here.
         """

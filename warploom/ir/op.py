@@ -1,5 +1,5 @@
-"""How an operation is declared. One declaration gives constructor, operand walk, text form, clone and
-documentation; rules for devices live elsewhere. Knows no single operation."""
+"""How an operation is declared. One declaration gives constructor, operand walk, text form, clone
+and documentation; rules for devices live elsewhere. Knows no single operation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ class Actor(Enum):
 
 
 class Effect(Enum):
-    """What an operation does to memory, order or the outside; an operation without effects is pure."""
+    """What an operation does to memory, order or the outside; an operation without effects is
+    pure."""
 
     READ_GLOBAL = "reads global"
     WRITE_GLOBAL = "writes global"
@@ -49,7 +50,8 @@ class Effect(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Loc:
-    """A place in user source; `chain` holds the call sites of inlined functions, innermost first."""
+    """A place in user source; `chain` holds the call sites of inlined functions, innermost
+    first."""
 
     file: str
     line: int
@@ -186,23 +188,19 @@ class Op:
         """Every operand in declaration order, variadic ones flattened, absent ones left out."""
         for info in self.FIELDS:
             held = getattr(self, info.name)
-            if info.kind is FieldKind.OPERAND or (
-                info.kind is FieldKind.OPTIONAL and held is not None
-            ):
-                yield held
-            elif info.kind is FieldKind.OPERANDS:
+            if info.kind is FieldKind.OPERANDS:
                 yield from held
+            elif info.kind in (FieldKind.OPERAND, FieldKind.OPTIONAL) and held is not None:
+                yield held
 
     def replace_operands(self, swap: Callable[[Value], Value]) -> None:
         """Put `swap(v)` in the place of every operand v (regions are not entered)."""
         for info in self.FIELDS:
             held = getattr(self, info.name)
-            if info.kind is FieldKind.OPERAND or (
-                info.kind is FieldKind.OPTIONAL and held is not None
-            ):
-                setattr(self, info.name, swap(held))
-            elif info.kind is FieldKind.OPERANDS:
+            if info.kind is FieldKind.OPERANDS:
                 setattr(self, info.name, tuple(swap(v) for v in held))
+            elif info.kind in (FieldKind.OPERAND, FieldKind.OPTIONAL) and held is not None:
+                setattr(self, info.name, swap(held))
 
     def attributes(self) -> dict[str, Any]:
         """Attributes by name, in declaration order."""

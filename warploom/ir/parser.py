@@ -1,9 +1,10 @@
-"""Reads back what `printer` prints. A recursive-descent reader of one page; knows the registry only."""
+"""Reads back what `printer` prints. A recursive-descent reader of one page; knows the registry
+only."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NoReturn
 
 from warploom.base import dtypes
 from warploom.ir.kernel import Kernel
@@ -91,7 +92,7 @@ class _Parser:
         if not self.accept(text):
             self.fail(f"expected {text!r}, found {self.peek()[1]!r}")
 
-    def fail(self, message: str) -> Any:
+    def fail(self, message: str) -> NoReturn:
         raise ParseError(f"line {self.text.count(chr(10), 0, self.at) + 1}: {message}")
 
     # ---- grammar -----------------------------------------------------------------------------
@@ -249,4 +250,4 @@ class _Parser:
             return named[text]
         if text in dtypes.BY_NAME:
             return dtypes.BY_NAME[text]
-        return self.fail(f"not a literal: {text!r}")
+        self.fail(f"not a literal: {text!r}")

@@ -60,8 +60,8 @@ class TensorClass:
 
     `strides`: one letter an axis, "0", "1" or "n" (any other). `align`: largest power of two ≤ 16
     bytes dividing the base address and every "n" stride. `extent_pow2`: largest power of two ≤ 16
-    (elements) dividing the extent of the stride-1 axis (16 where there is none). `aliased`: overlaps
-    an argument that is written. `wide`: some offset may not fit 32 bits.
+    (elements) dividing the extent of the stride-1 axis (16 where there is none). `aliased`:
+    overlaps an argument that is written. `wide`: some offset may not fit 32 bits.
     """
 
     strides: str

@@ -1,5 +1,5 @@
-"""Checks that a kernel keeps its declarations and the rules of its stage. A failure is a fault of the
-compiler, never of the user: front end errors are found before."""
+"""Checks that a kernel keeps its declarations and the rules of its stage. A failure is a fault of
+the compiler, never of the user: front end errors are found before."""
 
 from __future__ import annotations
 

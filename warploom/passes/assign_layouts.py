@@ -1,10 +1,10 @@
 """Gives every tile a register layout and makes each change of layout explicit.
 
-Tiles that are combined element by element share one layout, so values fall into classes. The largest
-class is the anchor: it takes the natural layout of its shape, and smaller classes (reductions of it,
-rows and columns that are spread over it) follow as slices. Loads, splats and ranges are free: they are
-made in whatever layout their users want. Where a value would need two layouts, a `tile.convert` is
-inserted.
+Tiles that are combined element by element share one layout, so values fall into classes. The
+largest class is the anchor: it takes the natural layout of its shape, and smaller classes
+(reductions of it, rows and columns that are spread over it) follow as slices. Loads, splats and
+ranges are free: they are made in whatever layout their users want. Where a value would need two
+layouts, a `tile.convert` is inserted.
 """
 
 from __future__ import annotations

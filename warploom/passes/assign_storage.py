@@ -1,5 +1,6 @@
-"""Gives carried values one variable each and writes the copies that loops and branches need. A yield
-that permutes its values (`a, b = b, a`) is a parallel copy: cycles are broken by a duplicate."""
+"""Gives carried values one variable each and writes the copies that loops and branches need. A
+yield that permutes its values (`a, b = b, a`) is a parallel copy: cycles are broken by a
+duplicate."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from warploom.ir.ops.control import Assign, Declare, Duplicate, For, If
 def assign_storage(kernel: Kernel, target: Target) -> None:
     """Declare storages of carried values and assign them.
 
-    Needs: stage machine, last change of control flow done. Gives: arguments and results of loops and
-    results of branches name a storage; `control.assign` moves every carried value.
+    Needs: stage machine, last change of control flow done. Gives: arguments and results of loops
+    and results of branches name a storage; `control.assign` moves every carried value.
     """
     _Storages().block(kernel.body)
 

@@ -1,5 +1,6 @@
-"""Moves pure operations out of loops and branches when all they use comes from outside. The simulator
-would run them at each trip, and so would a GPU where the compiler below does not see it."""
+"""Moves pure operations out of loops and branches when all they use comes from outside. The
+simulator would run them at each trip, and so would a GPU where the compiler below does not see
+it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Orders the shared-memory accesses of a role as the program text orders them.
 
-Between two accesses to the same bytes, at least one a write, that different warps may make, all warps
-of the role must meet. Loops are walked twice, so that the last accesses of one trip meet the first of
-the next.
+Between two accesses to the same bytes, at least one a write, that different warps may make, all
+warps of the role must meet. Loops are walked twice, so that the last accesses of one trip meet the
+first of the next.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class _Touch:
 
 
 def insert_role_barriers(kernel: Kernel, target: Target) -> None:
-    """Insert `sync.barrier` (`sync.warp` where the role is one warp) before each access that needs it.
+    """Insert `sync.barrier` (`sync.warp` where the role is one warp) before each access that needs
+    it.
 
     Needs: planned shared memory. Gives: shared accesses of the role ordered on every path.
     """

@@ -1,5 +1,5 @@
-"""Turns tile operations into machine operations: layouts become integers, windows become addresses and
-predicates, exchanges become shared memory. Rules are in `lowering/`."""
+"""Turns tile operations into machine operations: layouts become integers, windows become addresses
+and predicates, exchanges become shared memory. Rules are in `lowering/`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Common subexpressions: of two equal pure operations the later one takes the results of the earlier."""
+"""Common subexpressions: of two equal pure operations the later one takes the results of the
+earlier."""
 
 from __future__ import annotations
 

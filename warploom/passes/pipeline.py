@@ -44,8 +44,8 @@ PIPELINE: tuple[tuple[Stage, Pass], ...] = (
 def lower(kernel: Kernel, target: Target, until: Stage = Stage.MACHINE) -> None:
     """Take a kernel from the tile stage down to `until`, in place.
 
-    Under WARPLOOM_VERIFY=1 the verifier runs after each pass and the first pass that broke the IR is
-    named; WARPLOOM_DUMP=FOLDER keeps the text after each pass.
+    Under WARPLOOM_VERIFY=1 the verifier runs after each pass and the first pass that broke the IR
+    is named; WARPLOOM_DUMP=FOLDER keeps the text after each pass.
     """
     verify = os.environ.get("WARPLOOM_VERIFY", "") not in ("", "0")
     dump = os.environ.get("WARPLOOM_DUMP", "")

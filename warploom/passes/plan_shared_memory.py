@@ -1,5 +1,5 @@
-"""Places the shared buffers. Buffers whose lives do not overlap in program order may share bytes: the
-barrier pass works on bytes, so sharing is ordered by construction."""
+"""Places the shared buffers. Buffers whose lives do not overlap in program order may share bytes:
+the barrier pass works on bytes, so sharing is ordered by construction."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def plan_shared_memory(kernel: Kernel, target: Target) -> None:
     total = 0
     for buffer, (first, last) in sorted(lives.items(), key=lambda item: item[1]):
         size = -(-buffer.elements * buffer.dtype.bytes // _ALIGN) * _ALIGN
-        busy = sorted((lo, hi) for f, l, lo, hi in placed if f <= last and first <= l)
+        busy = sorted((lo, hi) for born, dies, lo, hi in placed if born <= last and first <= dies)
         at = 0
         for lo, hi in busy:
             if at + size <= lo:

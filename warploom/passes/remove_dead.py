@@ -1,4 +1,5 @@
-"""Drops operations whose results nobody uses: pure ones, loads, and loops or maps left empty of use."""
+"""Drops operations whose results nobody uses: pure ones, loads, and loops or maps left empty of
+use."""
 
 from __future__ import annotations
 

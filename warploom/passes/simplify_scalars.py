@@ -13,7 +13,8 @@ from warploom.ir.types import Scalar
 def simplify_scalars(kernel: Kernel, target: Target) -> None:
     """Replace integer arithmetic of constants by constants.
 
-    Needs: nothing. Gives: a scalar whose affine form is a number in range of its dtype is a literal.
+    Needs: nothing. Gives: a scalar whose affine form is a number in range of its dtype is a
+    literal.
     """
     _simplify(kernel.body, ScalarFacts.of(kernel.body), {})
 

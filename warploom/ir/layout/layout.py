@@ -71,7 +71,8 @@ class Layout:
     # ---- reading ---------------------------------------------------------------------------
 
     def divisor(self, mode: Mode) -> int:
-        """What the lane or warp number (or the axis's register number) is divided by for a digit."""
+        """What the lane or warp number (or the axis's register number) is divided by for a
+        digit."""
         product = 1
         for other in self.modes:
             if other is mode:
@@ -164,8 +165,8 @@ def _renumber(mode: Mode, rule: Callable[[int], int]) -> Mode:
 
 
 def _canonical(modes: tuple[Mode, ...]) -> tuple[Mode, ...]:
-    """Equal layouts have equal modes: lanes, warps, then registers by axis; digits of extent 1 go and
-    neighbours that count as one digit are one."""
+    """Equal layouts have equal modes: lanes, warps, then registers by axis; digits of extent 1 go
+    and neighbours that count as one digit are one."""
     ordered = [m for m in modes if m.place is Place.LANE] + [
         m for m in modes if m.place is Place.WARP
     ]
@@ -175,12 +176,18 @@ def _canonical(modes: tuple[Mode, ...]) -> tuple[Mode, ...]:
         if mode.extent == 1:
             continue
         last = kept[-1] if kept else None
-        if last is not None and last.place is mode.place and last.axis == mode.axis:
-            if mode.axis is None or mode.stride == last.stride * last.extent:
-                kept[-1] = Mode(last.place, last.extent * mode.extent, last.axis, last.stride)
-                continue
-        kept.append(mode)
+        if last is not None and _continues(last, mode):
+            kept[-1] = Mode(last.place, last.extent * mode.extent, last.axis, last.stride)
+        else:
+            kept.append(mode)
     return tuple(kept)
+
+
+def _continues(low: Mode, high: Mode) -> bool:
+    """Whether two neighbouring digits count as one."""
+    if low.place is not high.place or low.axis != high.axis:
+        return False
+    return high.axis is None or high.stride == low.stride * low.extent
 
 
 _MODE = re.compile(r"([rlw])(\d+):(?:(_)|(\d+)\*(\d+))$")

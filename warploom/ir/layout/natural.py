@@ -1,6 +1,6 @@
-"""The layout that a tile gets when nothing else asks for one: a small search over ways to deal a shape
-to registers, lanes and warps. Depends on shape, vector width and warps only, never on addresses, so
-that results do not change with alignment."""
+"""The layout that a tile gets when nothing else asks for one: a small search over ways to deal a
+shape to registers, lanes and warps. Depends on shape, vector width and warps only, never on
+addresses, so that results do not change with alignment."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _VECTOR_CHOICES = (16, 8, 4, 2, 1)
 
 @lru_cache(maxsize=4096)
 def natural(shape: tuple[int, ...], vector: int, warps: int) -> Layout:
-    """The cheapest layout of `shape` for accesses of up to `vector` elements along the last axis."""
+    """The cheapest layout of `shape` for accesses of up to `vector` elements along the last
+    axis."""
     if not shape:
         return Layout((), (Mode(Place.LANE, LANES, None), Mode(Place.WARP, warps, None)), warps)
     best = min(_candidates(shape, vector, warps), key=lambda c: _cost(shape, vector, *c))

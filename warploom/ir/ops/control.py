@@ -23,8 +23,9 @@ from warploom.ir.types import Scalar, Type, Uniformity
 
 @op("control.for", effects=(Effect.CONTROL,), executes=Actor.WARP)
 class For(Op):
-    """`for i in lo, lo+step, … < hi` (> hi where step < 0); step is never 0. The body's arguments are i
-    and the carried values, its yield gives the next carried values, the results are the last ones.
+    """`for i in lo, lo+step, … < hi` (> hi where step < 0); step is never 0. The body's arguments
+    are i and the carried values, its yield gives the next carried values, the results are the last
+    ones.
 
     `unroll` is printed as a pragma; 1 keeps the loop.
     """
@@ -93,8 +94,9 @@ class Yield(Op):
 
 @op("control.declare", stages=Stage.MACHINE, effects=(Effect.STORAGE,), executes=Actor.THREAD)
 class Declare(Op):
-    """A storage for carried values, without a value yet; its type is that of the result. Placed before
-    a loop or branch by assign_storage; the loop's argument and result of that storage name it too."""
+    """A storage for carried values, without a value yet; its type is that of the result. Placed
+    before a loop or branch by assign_storage; the loop's argument and result of that storage name
+    it too."""
 
     type: Type = attribute()
 
@@ -106,8 +108,8 @@ class Declare(Op):
 class Assign(Op):
     """Copy a value into a declared storage.
 
-    Once storages are assigned, these copies and not the yields move carried values: one before a loop
-    (first values), one before each yield (next values).
+    Once storages are assigned, these copies and not the yields move carried values: one before a
+    loop (first values), one before each yield (next values).
     """
 
     source: Value = operand()

@@ -44,8 +44,8 @@ class PrintTile(Op):
 
 @op("debug.assert", stages=Stage.MACHINE, effects=(Effect.OUTSIDE,))
 class Assert(Op):
-    """Stop the launch with `text` and the source place where the condition (bool scalar or registers)
-    is false and the predicate, if any, holds. PTX trap after a message."""
+    """Stop the launch with `text` and the source place where the condition (bool scalar or
+    registers) is false and the predicate, if any, holds. PTX trap after a message."""
 
     condition: Value = operand()
     predicate: Value | None = optional()

@@ -1,8 +1,9 @@
 """Accesses to global memory: one operation is all accesses of one register tile.
 
-The address of vector group g is `tensor + base + offset[g]`, in elements. `offset` has the extents of
-the value with the extent of `axis` divided by `vec`; registers g·vec … g·vec + vec − 1 along `axis` are
-consecutive in memory. `predicate` (bool, broadcasts to the extents of `offset`) guards whole groups.
+The address of vector group g is `tensor + base + offset[g]`, in elements. `offset` has the extents
+of the value with the extent of `axis` divided by `vec`; registers g·vec … g·vec + vec − 1 along
+`axis` are consecutive in memory. `predicate` (bool, broadcasts to the extents of `offset`) guards
+whole groups.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ def check_access(
 
 @op("global_memory.load", stages=Stage.MACHINE, effects=(Effect.READ_GLOBAL,))
 class Load(Op):
-    """Load a register tile; where the predicate is false nothing is read and the registers are `other`
-    (scalar) or zero. `read_only`: no block writes the tensor in this launch (ld.global.nc)."""
+    """Load a register tile; where the predicate is false nothing is read and the registers are
+    `other` (scalar) or zero. `read_only`: no block writes the tensor in this launch
+    (ld.global.nc)."""
 
     tensor: Value = operand()
     base: Value = operand()

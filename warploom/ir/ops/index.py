@@ -1,4 +1,5 @@
-"""Who am I, as integers: the only sources from which coordinates are computed at the machine stage."""
+"""Who am I, as integers: the only sources from which coordinates are computed at the machine
+stage."""
 
 from __future__ import annotations
 

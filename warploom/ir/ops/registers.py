@@ -1,7 +1,7 @@
 """Register-wise machine operations: each acts on a whole register tile, the same in every thread.
 
-Operands of one operation have one rank; an extent of 1 broadcasts. Nothing here exchanges data between
-threads.
+Operands of one operation have one rank; an extent of 1 broadcasts. Nothing here exchanges data
+between threads.
 """
 
 from __future__ import annotations
@@ -71,8 +71,9 @@ class Spread(Op):
 
 @op("registers.view", stages=Stage.MACHINE)
 class View(Op):
-    """Insert, drop or permute axes: result axis i is operand axis axes[i], or a new axis of extent 1
-    where axes[i] is −1. Dropped axes have extent 1. No instruction, but registers are renumbered."""
+    """Insert, drop or permute axes: result axis i is operand axis axes[i], or a new axis of extent
+    1 where axes[i] is −1. Dropped axes have extent 1. No instruction, but registers are
+    renumbered."""
 
     value: Value = operand()
     axes: tuple[int, ...] = attribute()
@@ -130,7 +131,8 @@ class Cat(Op):
 
 @op("registers.binary", stages=Stage.MACHINE)
 class Binary(Op):
-    """Arithmetic and bit operations (kinds of `arithmetic.BINARY`), bool included for and/or/xor."""
+    """Arithmetic and bit operations (kinds of `arithmetic.BINARY`), bool included for
+    and/or/xor."""
 
     lhs: Value = operand()
     rhs: Value = operand()
@@ -226,8 +228,8 @@ class Fold(Op):
 
 @op("registers.arg_fold", stages=Stage.MACHINE)
 class ArgFold(Op):
-    """Fold of (value, i32 index) pairs along an axis in index order. The better pair wins: NaN above
-    all (for max and min alike), then the larger (smaller) value, then the lower index."""
+    """Fold of (value, i32 index) pairs along an axis in index order. The better pair wins: NaN
+    above all (for max and min alike), then the larger (smaller) value, then the lower index."""
 
     value: Value = operand()
     index: Value = operand()
@@ -256,11 +258,12 @@ class ToScalar(Op):
 
 @op("registers.map", stages=Stage.MACHINE, effects=(Effect.CONTROL,))
 class Map(Op):
-    """Neighbouring register-wise operations of one register shape, printed as one loop over registers.
+    """Neighbouring register-wise operations of one register shape, printed as one loop over
+    registers.
 
-    The body uses outer values directly (extent 1 broadcasts inside it), holds only `registers.binary`,
-    `unary`, `fma`, `compare`, `select`, `cast` and `spread`, all of extents `extents` or of extents
-    that broadcast to them, and yields the values that are used outside.
+    The body uses outer values directly (extent 1 broadcasts inside it), holds only
+    `registers.binary`, `unary`, `fma`, `compare`, `select`, `cast` and `spread`, all of extents
+    `extents` or of extents that broadcast to them, and yields the values that are used outside.
     """
 
     extents: tuple[int, ...] = attribute()

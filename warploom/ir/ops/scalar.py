@@ -65,7 +65,8 @@ class Dim(Op):
 
 @op("scalar.stride", executes=Actor.WARP)
 class Stride(Op):
-    """Stride of a tensor argument along an axis, in elements: i32, or i64 where the class is wide."""
+    """Stride of a tensor argument along an axis, in elements: i32, or i64 where the class is
+    wide."""
 
     tensor: Value = operand()
     axis: int = attribute()
@@ -172,7 +173,8 @@ class Cast(Op):
     executes=Actor.WARP,
 )
 class Load(Op):
-    """One element of a tensor, the same for the whole block; out of bounds gives `other` or zero."""
+    """One element of a tensor, the same for the whole block; out of bounds gives `other` or
+    zero."""
 
     tensor: Value = operand()
     indices: tuple[Value, ...] = operands()

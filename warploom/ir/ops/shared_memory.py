@@ -18,7 +18,8 @@ def buffer_of(value: Value) -> Buffer:
 
 @op("shared_memory.buffer", stages=Stage.MACHINE, effects=(Effect.ALLOCATE,), executes=Actor.BLOCK)
 class BufferOp(Op):
-    """A buffer of `elements` elements at byte `at` of the block's shared memory (−1 until planned)."""
+    """A buffer of `elements` elements at byte `at` of the block's shared memory (−1 until
+    planned)."""
 
     dtype: DType = attribute()
     elements: int = attribute()

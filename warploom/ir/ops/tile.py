@@ -1,4 +1,5 @@
-"""Level-1 tile operations: logical arrays of a role, legal until layouts are lowered to registers."""
+"""Level-1 tile operations: logical arrays of a role, legal until layouts are lowered to
+registers."""
 
 from __future__ import annotations
 
@@ -40,8 +41,9 @@ def _same_shape(*values: Value) -> tuple[int, ...]:
 
 @op("tile.load", stages=_TILE, effects=(Effect.READ_GLOBAL,), executes=Actor.ROLE, dtypes=_ALL)
 class Load(Op):
-    """A window of a tensor. `sizes` has one entry an axis; None means that `starts` holds a plain index
-    there and the axis is dropped. Elements outside the tensor are `other` (scalar) or zero."""
+    """A window of a tensor. `sizes` has one entry an axis; None means that `starts` holds a plain
+    index there and the axis is dropped. Elements outside the tensor are `other` (scalar) or
+    zero."""
 
     tensor: Value = operand()
     starts: tuple[Value, ...] = operands()
@@ -329,7 +331,8 @@ class Reduce(Op):
 
 @op("tile.arg_reduce", stages=_TILE, executes=Actor.ROLE, dtypes=(f32, f16, bf16, i32))
 class ArgReduce(Op):
-    """Index (i32) of the largest or smallest element along an axis; NaN wins, ties take the lowest."""
+    """Index (i32) of the largest or smallest element along an axis; NaN wins, ties take the
+    lowest."""
 
     value: Value = operand()
     axis: int = attribute()

@@ -1,5 +1,5 @@
-"""Rules that turn tile operations into machine operations, one file a family. Importing this package
-registers all of them."""
+"""Rules that turn tile operations into machine operations, one file a family. Importing this
+package registers all of them."""
 
 from warploom.passes.lowering import debug, elementwise, exchange, memory, reductions
 

@@ -1,5 +1,5 @@
-"""What every lowering rule works with: where to emit, what each tile value became, and the coordinates
-of a layout as integer operations. Layouts end here: after this only integers remain."""
+"""What every lowering rule works with: where to emit, what each tile value became, and the
+coordinates of a layout as integer operations. Layouts end here: after this only integers remain."""
 
 from __future__ import annotations
 
@@ -145,7 +145,8 @@ class Lowering:
     # ---- coordinates -------------------------------------------------------------------------
 
     def coordinates(self, layout: Layout, axis: int, vec: int = 1) -> Value:
-        """i32 coordinates on an axis, for every register or for the first of each group of `vec`."""
+        """i32 coordinates on an axis, for every register or for the first of each group of
+        `vec`."""
         key = (layout, axis, vec)
         found = self._coordinates.get(key)
         if found is not None:

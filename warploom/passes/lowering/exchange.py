@@ -154,7 +154,8 @@ def cat(lower: Lowering, op: tile.Cat) -> None:
 
 
 def across_warps(lower: Lowering, held: Value, layout: Layout, axis: int) -> list[Value]:
-    """What each warp digit of an axis holds of a value that is already equal across its lanes there.
+    """What each warp digit of an axis holds of a value that is already equal across its lanes
+    there.
 
     `held` has extent 1 along `axis`. Gives one value a digit, in ascending order, in every thread.
     """
@@ -188,5 +189,7 @@ def across_warps(lower: Lowering, held: Value, layout: Layout, axis: int) -> lis
         if number:
             shift = lower.splat_const(number * plane, i32, len(flat.shape))
             shifted = lower.binary("add", offset, shift)
-        parts.append(lower.build.emit(shared_memory.Load(buffer=buffer, offset=shifted)))
+        parts.append(
+            lower.build.emit(shared_memory.Load(buffer=buffer, offset=shifted, predicate=None))
+        )
     return parts

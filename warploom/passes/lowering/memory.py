@@ -1,8 +1,8 @@
 """Windows, gathers and single elements of global tensors: addresses, predicates and access widths.
 
-An address is a uniform base (window starts times strides) plus an offset that depends on lane, warp and
-register only, so that loops move the base and keep the offset. Predicates are made one axis at a time
-and joined at the access.
+An address is a uniform base (window starts times strides) plus an offset that depends on lane, warp
+and register only, so that loops move the base and keep the offset. Predicates are made one axis at
+a time and joined at the access.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def view_of(lower: Lowering, value: Value) -> View:
     extent = lower.arith("sub", end, lo)
     if not lower.facts.is_nonnegative(op.lo):
         # A view that starts before the tensor is empty rather than shifted.
-        zero = lower.build.const(0, extent.type.dtype)  # type: ignore[union-attr]
-        start_zero = lower.build.const(0, lo.type.dtype)  # type: ignore[union-attr]
+        zero = lower.build.const(0, scalar.scalar_of(extent).dtype)
+        start_zero = lower.build.const(0, scalar.scalar_of(lo).dtype)
         before = lower.compare("lt", lo, start_zero)
         made = scalar.Select(condition=before, yes=zero, no=extent)
         extent = lower.build.emit(made)
@@ -100,7 +100,8 @@ def base_of(lower: Lowering, view: View, starts: list[Value | None]) -> Value:
 def access_width(
     lower: Lowering, view: View, starts: tuple[Value, ...], axis: int, t: int, layout: Layout
 ) -> int:
-    """Elements an access: the least of layout, class, and divisibility of start, origin and tile."""
+    """Elements an access: the least of layout, class, and divisibility of start, origin and
+    tile."""
     cls = view.type.cls
     dtype_bytes = view.type.dtype.bytes
     width = min(layout.run(t), _ACCESS_BYTES // dtype_bytes, max(1, cls.align // dtype_bytes))
@@ -185,7 +186,7 @@ def index_in_bounds(lower: Lowering, view: View, axis: int, start: Value) -> Val
     lowered = lower.get(start)
     test = lower.compare("lt", lowered, view.extents[axis])
     if not lower.facts.is_nonnegative(start):
-        zero = lower.build.const(0, lowered.type.dtype)  # type: ignore[union-attr]
+        zero = lower.build.const(0, scalar.scalar_of(lowered).dtype)
         joined = _join_scalars(lower, test, lower.compare("ge", lowered, zero))
         assert joined is not None
         test = joined
@@ -206,14 +207,14 @@ def _axis_bounds(
     lowered = lower.get(start)
     limit = lower.arith("sub", view.extents[axis], lowered)
     if layout.is_padded(t):
-        size = lower.build.const(layout.shape[t], limit.type.dtype)  # type: ignore[union-attr]
+        size = lower.build.const(layout.shape[t], scalar.scalar_of(limit).dtype)
         limit = lower.arith("min", limit, size)
     limit = _clamp_to_i32(lower, limit)
     coordinate = lower.coordinates(layout, t, group)
     inside = registers.Compare(lhs=coordinate, rhs=lower.splat(limit, rank), kind="lt")
     predicate = lower.build.emit(inside)
     if not lower.facts.is_nonnegative(start):
-        zero = lower.build.const(0, lowered.type.dtype)  # type: ignore[union-attr]
+        zero = lower.build.const(0, scalar.scalar_of(lowered).dtype)
         first = _clamp_to_i32(lower, lower.arith("sub", zero, lowered))
         above = registers.Compare(lhs=coordinate, rhs=lower.splat(first, rank), kind="ge")
         predicate = lower.binary("and", predicate, lower.build.emit(above))
@@ -222,7 +223,7 @@ def _axis_bounds(
 
 def _clamp_to_i32(lower: Lowering, limit: Value) -> Value:
     """A bound for i32 coordinates: what does not fit 32 bits bounds nothing."""
-    if limit.type.dtype == i32:  # type: ignore[union-attr]
+    if scalar.scalar_of(limit).dtype == i32:
         return limit
     low, high = lower.build.const(-(2**31), i64), lower.build.const(2**31 - 1, i64)
     clamped = lower.arith("max", lower.arith("min", limit, high), low)

@@ -1,5 +1,5 @@
-"""Folds along an axis: registers in index order, then lanes by xor 1, 2, 4, 8, 16, then warps ascending
-through shared memory. The order is the contract that both devices follow."""
+"""Folds along an axis: registers in index order, then lanes by xor 1, 2, 4, 8, 16, then warps
+ascending through shared memory. The order is the contract that both devices follow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _LAST_INDEX = 2**31 - 1
 
 
 def identity(kind: str, dtype: DType) -> int | float | bool:
-    """The element that changes nothing: of + it is −0.0, since +0.0 would turn a sum of −0.0 positive."""
+    """The element that changes nothing: of + it is −0.0, since +0.0 would turn a sum of −0.0
+    positive."""
     if kind == "add":
         return -0.0 if dtype.is_float else 0
     if kind in ("and", "or"):
@@ -96,7 +97,7 @@ def arg_reduce(lower: Lowering, op: tile.ArgReduce) -> None:
     position = lower.coordinates(layout, op.axis)
     last = lower.splat_const(_LAST_INDEX, i32, rank)
     position = without_padding(lower, position, layout, op.axis, last)
-    position = lower.full(position, held.type.extents)
+    position = lower.full(position, registers.regs_of(held).extents)
     fold = registers.ArgFold(value=held, index=position, axis=op.axis, kind=op.kind)
     held, position = lower.build.add(fold).results
     for mask in xor_masks(layout, op.axis):
