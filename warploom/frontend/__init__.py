@@ -1,4 +1,4 @@
-"""From the source of a function to tile-stage IR. Nothing is executed. Knows no device and no launch.
+"""From the source of a function to tile-stage IR. Executes nothing, knows no device and no launch.
 
 Entry points, which the runtime uses:
 
