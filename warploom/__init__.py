@@ -1,0 +1,203 @@
+"""Warploom: kernels for GPUs in Python, a machine to check them on, and an engine on top.
+
+`import warploom as wl`. Names are loaded when they are first used: importing the package imports
+neither CUDA nor torch, and not even NumPy.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from warploom.base.dtypes import (
+        DType,
+        bf16,
+        boolean,
+        f16,
+        f32,
+        f64,
+        i8,
+        i16,
+        i32,
+        i64,
+        u8,
+        u16,
+        u32,
+        u64,
+    )
+    from warploom.base.errors import (
+        CheckError,
+        CompileError,
+        Error,
+        LaunchError,
+        ModelError,
+        ShapeError,
+    )
+    from warploom.language.arithmetic import (
+        abs,
+        ceil,
+        cos,
+        erf,
+        exp,
+        exp2,
+        floor,
+        fma,
+        log,
+        log2,
+        maximum,
+        minimum,
+        rcp,
+        rsqrt,
+        sin,
+        sqrt,
+        tanh,
+        where,
+    )
+    from warploom.language.control import range, unroll
+    from warploom.language.debug import device_assert, device_print
+    from warploom.language.function import function
+    from warploom.language.scalar import num_programs, program_id, scalar
+    from warploom.language.tensor import ds, gather, load, store
+    from warploom.language.tile import (
+        all,
+        any,
+        arange,
+        argmax,
+        argmin,
+        cat,
+        full,
+        max,
+        min,
+        sum,
+        zeros,
+    )
+    from warploom.language.types import Tensor, const
+    from warploom.runtime.driver import is_usable as has_gpu
+    from warploom.runtime.graph import Graph, graph
+    from warploom.runtime.jit import Kernel, kernel
+    from warploom.runtime.memory import (
+        DeviceArray,
+        device_empty,
+        synchronize,
+        to_device,
+        to_numpy,
+    )
+    from warploom.runtime.stats import freeze, stats
+
+# Where each public name lives; "has_gpu=is_usable" renames.
+_MODULES = {
+    "base.dtypes": "DType bf16 boolean f16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64",
+    "base.errors": "CheckError CompileError Error LaunchError ModelError ShapeError",
+    "language.arithmetic": "abs ceil cos erf exp exp2 floor fma log log2 maximum minimum rcp rsqrt "
+    "sin sqrt tanh where",
+    "language.control": "range unroll",
+    "language.debug": "device_assert device_print",
+    "language.function": "function",
+    "language.scalar": "num_programs program_id scalar",
+    "language.tensor": "ds gather load store",
+    "language.tile": "all any arange argmax argmin cat full max min sum zeros",
+    "language.types": "Tensor const",
+    "runtime.driver": "has_gpu=is_usable",
+    "runtime.graph": "Graph graph",
+    "runtime.jit": "Kernel kernel",
+    "runtime.memory": "DeviceArray device_empty synchronize to_device to_numpy",
+    "runtime.stats": "freeze stats",
+}
+_PLACES = {
+    name.partition("=")[0]: (module, name.partition("=")[2] or name)
+    for module, names in _MODULES.items()
+    for name in names.split()
+}
+
+__all__ = [
+    "CheckError",
+    "CompileError",
+    "DType",
+    "DeviceArray",
+    "Error",
+    "Graph",
+    "Kernel",
+    "LaunchError",
+    "ModelError",
+    "ShapeError",
+    "Tensor",
+    "abs",
+    "all",
+    "any",
+    "arange",
+    "argmax",
+    "argmin",
+    "bf16",
+    "boolean",
+    "cat",
+    "ceil",
+    "const",
+    "cos",
+    "device_assert",
+    "device_empty",
+    "device_print",
+    "ds",
+    "erf",
+    "exp",
+    "exp2",
+    "f16",
+    "f32",
+    "f64",
+    "floor",
+    "fma",
+    "freeze",
+    "full",
+    "function",
+    "gather",
+    "graph",
+    "has_gpu",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "kernel",
+    "load",
+    "log",
+    "log2",
+    "max",
+    "maximum",
+    "min",
+    "minimum",
+    "num_programs",
+    "program_id",
+    "range",
+    "rcp",
+    "rsqrt",
+    "scalar",
+    "sin",
+    "sqrt",
+    "stats",
+    "store",
+    "sum",
+    "synchronize",
+    "tanh",
+    "to_device",
+    "to_numpy",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "unroll",
+    "where",
+    "zeros",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name at its first use."""
+    place = _PLACES.get(name)
+    if place is None:
+        raise AttributeError(f"module 'warploom' has no attribute {name!r}")
+    module, attribute = place
+    value = getattr(importlib.import_module(f"warploom.{module}"), attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return list(__all__)

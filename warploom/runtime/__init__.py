@@ -1,0 +1,1 @@
+"""From a call to a running kernel: arguments, compilation, cache, launch, graphs."""

@@ -1,0 +1,394 @@
+"""The CUDA driver: devices, memory, modules, launches, streams, graphs.
+
+With `nvrtc.py` the only module that imports `cuda`, and that at the first call: importing Warploom and
+compiling never touch the driver. Knows no kernel: a launch is an entry, sizes and packed words.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import threading
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from warploom.base.errors import Error, error
+
+# The stream that work of arrays without a library of their own goes to: CUDA's legacy stream.
+DEFAULT_STREAM = 0
+
+
+class _State:
+    """What is set up once a process."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.pid = 0
+        self.api: Any = None
+        self.contexts: dict[int, Any] = {}
+
+
+_state = _State()
+
+
+def api() -> Any:
+    """The module cuda.bindings.driver, initialised; raises H020 where no GPU can be used."""
+    if _state.api is not None and _state.pid == os.getpid():
+        return _state.api
+    with _state.lock:
+        if _state.api is not None and _state.pid != os.getpid():
+            raise error(
+                "H020",
+                "this process was forked from one that already used the GPU",
+                notes=("CUDA does not survive a fork",),
+                hint='start workers with multiprocessing.set_start_method("spawn")',
+            )
+        if _state.api is None:
+            _state.api = _initialise()
+            _state.pid = os.getpid()
+    return _state.api
+
+
+def _initialise() -> Any:
+    try:
+        from cuda.bindings import driver
+    except ImportError as why:
+        hint = "pip install 'warploom[cu13]' (driver 580 or newer), or 'warploom[cu12]'"
+        raise error("H020", f"cuda.bindings is not installed ({why})", hint=hint) from why
+    try:
+        (status,) = driver.cuInit(0)
+    except Exception as why:
+        # Without libcuda the bindings raise an exception of their own, by version another one.
+        text = "there is no NVIDIA driver (libcuda) on this machine"
+        raise error("H020", text, hint="NumPy arrays run on the simulator") from why
+    if status != driver.CUresult.CUDA_SUCCESS:
+        raise error("H020", f"the driver cannot start: {_reason(driver, status)}")
+    status, count = driver.cuDeviceGetCount()
+    if status != driver.CUresult.CUDA_SUCCESS or count == 0:
+        raise error("H020", "the driver sees no GPU", hint="is CUDA_VISIBLE_DEVICES empty?")
+    return driver
+
+
+def _reason(driver: Any, status: Any) -> str:
+    _, name = driver.cuGetErrorName(status)
+    _, text = driver.cuGetErrorString(status)
+    word = name.decode() if isinstance(name, bytes) else str(status)
+    return f"{word}: {text.decode()}" if isinstance(text, bytes) else word
+
+
+def call(result: tuple[Any, ...], doing: str, code: str = "H023") -> Any:
+    """The value of a driver call; raises LaunchError with CUDA's own words where it failed."""
+    status = result[0]
+    if status != 0:
+        raise error(code, f"{doing} failed: {_reason(api(), status)}", notes=_notes(int(status)))
+    return result[1] if len(result) == 2 else result[1:] or None
+
+
+def _notes(status: int) -> tuple[str, ...]:
+    if status in (700, 716, 717, 718, 719, 710, 715):
+        return (
+            "an earlier launch broke the GPU's context; nothing runs on it in this process any more",
+            "run the same call with NumPy arrays to see what the kernel did wrong",
+        )
+    if status in (209, 218):
+        return ("the compiled code does not fit this GPU; `warploom doctor` compares the two",)
+    if status == 222:
+        return ("the driver is older than the compiler; `warploom doctor` names the extra to use",)
+    return ()
+
+
+def is_likely() -> bool:
+    """Whether a GPU seems usable, found out without touching the driver."""
+    if importlib.util.find_spec("cuda") is None:
+        return False
+    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
+        return False
+    return any(os.path.exists(p) for p in ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg"))
+
+
+def problem() -> Error | None:
+    """Why no GPU can be used, or None where one can."""
+    try:
+        api()
+    except Error as why:
+        return why
+    return None
+
+
+def is_usable() -> bool:
+    """Whether a GPU can be used in this process. Starts the driver where one is there."""
+    return is_likely() and problem() is None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFacts:
+    """What the driver says of a GPU; `shared_bytes` is the most that one block can ask for."""
+
+    name: str
+    capability: tuple[int, int]
+    multiprocessors: int
+    memory_bytes: int
+    shared_bytes: int
+
+
+def device_count() -> int:
+    """Number of GPUs."""
+    return int(call(api().cuDeviceGetCount(), "counting devices"))
+
+
+def driver_version() -> tuple[int, int]:
+    """The CUDA version that the driver supports."""
+    number = int(call(api().cuDriverGetVersion(), "asking for the driver's version"))
+    return number // 1000, number % 1000 // 10
+
+
+@cache
+def facts(device: int) -> DeviceFacts:
+    """Name, architecture and sizes of a GPU."""
+    cuda = api()
+    handle = _device(device)
+    kinds = cuda.CUdevice_attribute
+
+    def ask(name: str) -> int:
+        kind = getattr(kinds, f"CU_DEVICE_ATTRIBUTE_{name}")
+        return int(call(cuda.cuDeviceGetAttribute(kind, handle), f"asking for {name}"))
+
+    name = call(cuda.cuDeviceGetName(256, handle), "asking for the name")
+    return DeviceFacts(
+        name.rstrip(b"\0").decode(),
+        (ask("COMPUTE_CAPABILITY_MAJOR"), ask("COMPUTE_CAPABILITY_MINOR")),
+        ask("MULTIPROCESSOR_COUNT"),
+        int(call(cuda.cuDeviceTotalMem(handle), "asking for the memory")),
+        ask("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
+    )
+
+
+def _device(device: int) -> Any:
+    cuda = api()
+    count = device_count()
+    if not 0 <= device < count:
+        raise error("H020", f"there is no GPU {device}: this machine has {count}")
+    return call(cuda.cuDeviceGet(device), f"opening GPU {device}")
+
+
+class Current:
+    """Makes a GPU's primary context current for a while.
+
+    A thread that had none keeps it, as CUDA's runtime would do; another one is put back.
+    """
+
+    __slots__ = ("before", "device")
+
+    def __init__(self, device: int) -> None:
+        self.device = device
+        self.before: Any = None
+
+    def __enter__(self) -> None:
+        cuda = api()
+        context = _state.contexts.get(self.device)
+        if context is None:
+            with _state.lock:
+                handle = _device(self.device)
+                context = call(cuda.cuDevicePrimaryCtxRetain(handle), "opening the context")
+                _state.contexts[self.device] = context
+        _, now = cuda.cuCtxGetCurrent()
+        if int(now) != int(context):
+            call(cuda.cuCtxSetCurrent(context), "choosing the context")
+            if int(now):
+                self.before = now
+
+    def __exit__(self, *_: object) -> None:
+        if self.before is not None:
+            call(api().cuCtxSetCurrent(self.before), "putting back the context")
+
+
+# Memory --------------------------------------------------------------------------------------
+
+
+def allocate(device: int, size: int) -> int:
+    """Address of `size` bytes on a GPU (0 for none); raises H023 where there is not enough."""
+    if size == 0:
+        return 0
+    with Current(device):
+        return int(call(api().cuMemAlloc(size), f"allocating {size} bytes"))
+
+
+def free(device: int, address: int) -> None:
+    """Give memory back; waits for the work that uses it. Silent while Python is going down."""
+    if address and not sys.is_finalizing() and _state.pid == os.getpid():
+        with Current(device):
+            api().cuMemFree(address)
+
+
+def copy_in(device: int, address: int, source: np.ndarray) -> None:
+    """Copy a C-contiguous host array to GPU memory, behind earlier work of the default stream."""
+    if source.nbytes:
+        with Current(device):
+            done = api().cuMemcpyHtoD(address, source.ctypes.data, source.nbytes)
+            call(done, f"copying {source.nbytes} bytes to GPU {device}")
+
+
+def copy_out(device: int, address: int, target: np.ndarray) -> None:
+    """Copy GPU memory to a C-contiguous host array, once all earlier work has ended."""
+    if target.nbytes:
+        with Current(device):
+            call(api().cuCtxSynchronize(), "waiting for the GPU")
+            done = api().cuMemcpyDtoH(target.ctypes.data, address, target.nbytes)
+            call(done, f"copying {target.nbytes} bytes from GPU {device}")
+
+
+def used_devices() -> tuple[int, ...]:
+    """The GPUs that this process has used through here."""
+    return tuple(_state.contexts)
+
+
+def synchronize(device: int = 0) -> None:
+    """Wait for all work on a GPU; raises what it left behind."""
+    with Current(device):
+        call(api().cuCtxSynchronize(), "waiting for the GPU")
+
+
+# Modules and launches ------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Loaded:
+    """A loaded entry: one handle for all GPUs, prepared for each at its first launch there."""
+
+    function: Any
+    kernel: Any
+    library: Any
+    shared_bytes: int
+    prepared: set[int] = field(default_factory=set)
+
+    def prepare(self, device: int) -> None:
+        """Allow more than 48 KB of shared memory on a GPU."""
+        if self.shared_bytes > 48 * 1024:
+            cuda = api()
+            kind = cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            done = cuda.cuKernelSetAttribute(kind, self.shared_bytes, self.kernel, _device(device))
+            call(done, f"asking for {self.shared_bytes} bytes of shared memory")
+        self.prepared.add(device)
+
+
+def load(image: bytes, entry: str, shared_bytes: int, device: int) -> Loaded:
+    """Load a cubin and find its entry."""
+    cuda = api()
+    with Current(device):
+        library = call(
+            cuda.cuLibraryLoadData(image, [], [], 0, [], [], 0), f"loading the code of `{entry}`"
+        )
+        kernel = call(cuda.cuLibraryGetKernel(library, entry.encode()), f"finding `{entry}`")
+    return Loaded(cuda.CUfunction(int(kernel)), kernel, library, shared_bytes)
+
+
+def launch(
+    loaded: Loaded,
+    device: int,
+    stream: int,
+    grid: tuple[int, int, int],
+    threads: int,
+    words: int,
+) -> None:
+    """Launch an entry. `words` is the address of an array of pointers to the arguments."""
+    cuda = api()
+    with Current(device):
+        if device not in loaded.prepared:
+            loaded.prepare(device)
+        (status,) = cuda.cuLaunchKernel(
+            loaded.function, *grid, threads, 1, 1, loaded.shared_bytes, stream, words, 0
+        )
+    if status != 0:
+        call((status,), "the launch")
+
+
+def current_stream(device: int, source: str) -> int:
+    """The stream that a launch follows: torch's current one for its tensors, else the default."""
+    if source != "torch":
+        return DEFAULT_STREAM
+    torch: Any = sys.modules["torch"]
+    try:
+        return torch._C._cuda_getCurrentRawStream(device)
+    except AttributeError:
+        return torch.cuda.current_stream(device).cuda_stream
+
+
+# Streams and graphs --------------------------------------------------------------------------
+
+
+class Capture:
+    """A stream of its own whose launches are recorded into a graph instead of run."""
+
+    def __init__(self, device: int) -> None:
+        cuda = api()
+        self.device = device
+        with Current(device):
+            flag = cuda.CUstream_flags.CU_STREAM_NON_BLOCKING
+            self.stream = call(cuda.cuStreamCreate(int(flag)), "making a stream")
+            # Other threads may go on allocating and loading while this one records.
+            mode = cuda.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+            call(cuda.cuStreamBeginCapture(self.stream, mode), "beginning the capture")
+
+    def end(self) -> Any:
+        """The executable graph; the stream is gone afterwards."""
+        cuda = api()
+        with Current(self.device):
+            graph = call(cuda.cuStreamEndCapture(self.stream), "ending the capture")
+            executable = call(cuda.cuGraphInstantiate(graph, 0), "making the graph")
+            cuda.cuGraphDestroy(graph)
+            cuda.cuStreamDestroy(self.stream)
+        return executable
+
+    def abandon(self) -> None:
+        """End a capture whose recording failed."""
+        cuda = api()
+        with Current(self.device):
+            _, graph = cuda.cuStreamEndCapture(self.stream)
+            if graph is not None and int(graph):
+                cuda.cuGraphDestroy(graph)
+            cuda.cuStreamDestroy(self.stream)
+
+
+def launch_graph(executable: Any, device: int, stream: int) -> None:
+    """Launch an executable graph."""
+    cuda = api()
+    with Current(device):
+        (status,) = cuda.cuGraphLaunch(executable, stream)
+    if status != 0:
+        call((status,), "the launch of the graph")
+
+
+def destroy_graph(executable: Any) -> None:
+    """Give an executable graph back."""
+    if not sys.is_finalizing() and _state.pid == os.getpid():
+        api().cuGraphExecDestroy(executable)
+
+
+class Event:
+    """A point in a stream, to measure time between two."""
+
+    def __init__(self, device: int) -> None:
+        self.device = device
+        with Current(device):
+            self.handle = call(api().cuEventCreate(0), "making an event")
+
+    def record(self, stream: int) -> None:
+        """Mark the point behind everything launched so far."""
+        with Current(self.device):
+            call(api().cuEventRecord(self.handle, stream), "recording an event")
+
+    def seconds_since(self, earlier: Event) -> float:
+        """Seconds from another event to this one; waits for it."""
+        cuda = api()
+        with Current(self.device):
+            call(cuda.cuEventSynchronize(self.handle), "waiting for an event")
+            done = cuda.cuEventElapsedTime(earlier.handle, self.handle)
+            return float(call(done, "measuring")) / 1000.0
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing() and _state.pid == os.getpid():
+            api().cuEventDestroy(self.handle)

@@ -1,0 +1,110 @@
+"""What a checked run found, for people and as JSON (SURFACE 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from warploom.base.diagnostics import Report, Span, render
+from warploom.base.errors import CODES
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One fault: its report, and the seed of the schedule that showed it."""
+
+    report: Report
+    seed: int = 0
+
+    @property
+    def code(self) -> str:
+        """The code, e.g. M002."""
+        return self.report.code
+
+    def json(self) -> dict[str, Any]:
+        """The finding as plain data."""
+        report = self.report
+        listed = CODES.get(report.code)
+        return {
+            "code": report.code,
+            "title": listed.title if listed else report.message,
+            "message": report.message,
+            "spans": [_span(s) for s in report.spans],
+            "facts": {"notes": list(report.notes), **report.facts},
+            "hint": report.hint,
+            "seed": self.seed,
+        }
+
+
+def _span(span: Span) -> dict[str, Any]:
+    return {
+        "file": span.file,
+        "line": span.line,
+        "column": span.column,
+        "role": span.role,
+        "label": span.label,
+    }
+
+
+@dataclass(slots=True)
+class Findings:
+    """The verdict over one call. Iterates over its findings."""
+
+    kernel: str
+    example: str | None = None
+    seeds: int = 1
+    steps: int = 0
+    found: list[Finding] = field(default_factory=list)
+    bounds: dict[str, Any] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.found)
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing was found."""
+        return not self.found
+
+    @property
+    def verdict(self) -> str:
+        """`clean` or `findings`."""
+        return "clean" if self.clean else "findings"
+
+    def text(self, ansi: bool = False) -> str:
+        """All reports, or one line that says that there are none."""
+        if self.clean:
+            return f"{self.kernel}: clean ({self.seeds} seed{'s' * (self.seeds != 1)})"
+        return "\n\n".join(render(f.report, ansi) for f in self.found)
+
+    def json(self) -> dict[str, Any]:
+        """The verdict as plain data, with `schema`."""
+        return {
+            "schema": SCHEMA,
+            "kernel": self.kernel,
+            "example": self.example,
+            "seeds": self.seeds,
+            "steps": self.steps,
+            "verdict": self.verdict,
+            "findings": [f.json() for f in self.found],
+            "bounds": self.bounds,
+        }
+
+
+def merge(findings: Sequence[Findings]) -> Findings:
+    """One verdict over runs with several seeds; equal reports count once."""
+    first = findings[0]
+    out = Findings(first.kernel, first.example, len(findings), sum(f.steps for f in findings))
+    seen: set[tuple[str, str, tuple[Span, ...]]] = set()
+    for one in findings:
+        for finding in one:
+            key = (finding.code, finding.report.message, finding.report.spans)
+            if key not in seen:
+                seen.add(key)
+                out.found.append(finding)
+    return out

@@ -1,0 +1,132 @@
+"""Graphs: the launches of a function, recorded once and replayed as one.
+
+On a GPU a CUDA graph; on the simulator the list of launches, run again one after another. Either way
+the recorded launches keep their arrays alive and see what these hold at the replay.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+from warploom.base.errors import error
+from warploom.runtime import driver
+from warploom.runtime.arrays import SIM
+
+
+class Replay(Protocol):
+    """A launch with fixed arguments."""
+
+    place: str
+    source: str
+
+    def __call__(self, stream: int | None = None) -> None: ...
+
+
+class Recording:
+    """Takes the launches of one function; the first one decides the device."""
+
+    def __init__(self) -> None:
+        self.launches: list[Replay] = []
+        self.place = ""
+        self.capture: driver.Capture | None = None
+
+    def add(self, launch: Replay) -> None:
+        """Record a launch instead of running it."""
+        if not self.place:
+            self.place = launch.place
+            if launch.place != SIM:
+                self.capture = driver.Capture(int(launch.place[4:]))
+        if launch.place != self.place:
+            text = f"a graph holds launches of one device; {self.place} and {launch.place} were used"
+            raise error("H014", text)
+        if self.capture is not None:
+            launch(int(self.capture.stream))
+        self.launches.append(launch)
+
+
+_recording: ContextVar[Recording | None] = ContextVar("warploom_recording", default=None)
+
+
+def recording() -> Recording | None:
+    """The recording that launches of this thread go to, if there is one."""
+    return _recording.get()
+
+
+class Graph:
+    """Recorded launches. `launches` is their number, `place` the device: "sim" or "gpu:N"."""
+
+    def __init__(self, recorded: Recording, stream: int | None) -> None:
+        self._held = recorded.launches
+        self._stream = stream
+        self.place = recorded.place
+        self._executable: Any = None
+        if recorded.capture is not None:
+            self._executable = recorded.capture.end()
+            weakref.finalize(self, driver.destroy_graph, self._executable).atexit = False
+
+    @property
+    def launches(self) -> int:
+        """Number of recorded launches."""
+        return len(self._held)
+
+    def replay(self, stream: Any = None) -> None:
+        """Run the launches again, on a GPU as one launch.
+
+        `stream`: as in `kernel.launch`; by default the one given to `wl.graph`, else torch's current
+        stream where torch's tensors were recorded, else the default stream.
+        """
+        chosen = self._stream if stream is None else stream_handle(stream)
+        if self._executable is None:
+            for launch in self._held:
+                launch(chosen)
+            return
+        device = int(self.place[4:])
+        if chosen is None:
+            source = "torch" if any(one.source == "torch" for one in self._held) else ""
+            chosen = driver.current_stream(device, source)
+        driver.launch_graph(self._executable, device, chosen)
+
+
+def graph(function: Callable[[], object], *, stream: Any = None) -> Graph:
+    """Record the kernel launches that `function()` makes.
+
+    The function runs once as it is, so that everything is compiled, and once more while its
+    launches are recorded and not run: it must make the same launches each time and read no result.
+    Arrays it allocates live as long as the graph. Raises LaunchError where it launches nothing or
+    uses several devices, and whatever the function raises.
+    """
+    if _recording.get() is not None:
+        raise error("H021", "wl.graph was called while another graph is being recorded")
+    function()
+    recorded = Recording()
+    token = _recording.set(recorded)
+    try:
+        function()
+    except BaseException:
+        if recorded.capture is not None:
+            recorded.capture.abandon()
+        raise
+    finally:
+        _recording.reset(token)
+    if not recorded.launches:
+        raise error("H021", "the function given to wl.graph launched no kernel")
+    return Graph(recorded, None if stream is None else stream_handle(stream))
+
+
+def stream_handle(stream: Any) -> int:
+    """The driver's handle of a stream: an integer, or an object of torch, CuPy or cuda.core."""
+    if isinstance(stream, int):
+        return stream
+    protocol = getattr(stream, "__cuda_stream__", None)
+    if protocol is not None:
+        return int((protocol() if callable(protocol) else protocol)[1])
+    for name in ("cuda_stream", "ptr"):
+        handle = getattr(stream, name, None)
+        if handle is not None:
+            return int(handle)
+    text = f"stream={stream!r} is no stream"
+    hint = "give a torch or CuPy stream, an object with __cuda_stream__, or the driver's handle"
+    raise error("H021", text[:200], hint=hint)

@@ -1,0 +1,221 @@
+"""`wl.kernel`: a Python function as a kernel object that compiles itself for the arguments it meets."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn, overload
+
+from warploom.base.errors import error
+from warploom.frontend.signature import Signature, parse_signature
+from warploom.runtime import variant as variants
+from warploom.runtime.arguments import Arguments
+from warploom.runtime.arrays import SIM
+from warploom.runtime.captured import Watch, watch
+from warploom.runtime.compile import Request
+from warploom.runtime.examples import Make
+from warploom.runtime.launch import Call, Launcher
+from warploom.runtime.stats import count_variant, refuse_when_frozen
+
+Example = Callable[[Make], Call]
+_OPTIONS = ("fast_math", "strict", "debug", "warps")
+MOST_WARPS = 32
+
+
+class Kernel:
+    """A kernel: `k[grid](…)` launches it, `k.launch(grid, …)` with options, `k.options(…)` varies it.
+
+    The function is read, never called. It is compiled at the first launch with arguments of a class
+    (dtype, kind of strides, alignment) and constants that it has not met.
+    """
+
+    __warploom__ = "kernel"
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        fast_math: bool = False,
+        strict: bool = False,
+        debug: bool = False,
+        warps: int = 4,
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self.__wrapped__: Callable[..., Any] = function
+        self.name: str = function.__name__
+        self.signature: Signature = parse_signature(function)
+        self.fast_math = fast_math
+        self.strict = strict
+        self.debug = debug
+        self.warps = _warps(warps)
+        self.examples: dict[str, Example] = {}
+        self._variants: dict[Any, variants.Variant] = {}
+        self._lock = threading.RLock()
+        self._watch: Watch | None = None
+
+    def __repr__(self) -> str:
+        return f"<wl.kernel {self.__wrapped__.__qualname__}>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        name = self.name
+        hint = f"{name}[grid]({', '.join(p.name for p in self.signature.parameters)})"
+        raise error("H001", f"kernel `{name}` was called without a grid", hint=hint)
+
+    def __getitem__(self, grid: Any) -> Launcher:
+        return Launcher(self, grid, self.warps, None)
+
+    def launch(
+        self,
+        grid: Any,
+        *,
+        cluster: tuple[int, ...] | None = None,
+        warps: int | None = None,
+        cooperative: bool = False,
+        pdl: bool = False,
+        stream: Any = None,
+    ) -> Launcher:
+        """A launcher with options.
+
+        grid: blocks along up to three axes. warps: warps of a block (1 to 32). stream: a torch or
+        CuPy stream, an object with `__cuda_stream__`, or the driver's handle; by default torch's
+        current stream for its tensors, else the default stream; without meaning on the simulator.
+        Raises LaunchError H015, H016 for the grid and H021 for options that this version has not.
+        """
+        if cluster is not None and any(n != 1 for n in cluster):
+            raise _later("cluster", cluster, "a kernel with cluster operations")
+        if cooperative:
+            raise _later("cooperative", cooperative, "a kernel that waits at grid scope")
+        if pdl:
+            raise _later("pdl", pdl, "a kernel with wl.launch_dependents()")
+        return Launcher(self, grid, self.warps if warps is None else _warps(warps), stream)
+
+    def options(self, **options: Any) -> Kernel:
+        """A variant of this kernel with other compile options: fast_math, strict, debug, warps.
+
+        Raises LaunchError H021 for another name.
+        """
+        _known_options(options)
+        held = {name: getattr(self, name) for name in _OPTIONS}
+        other = Kernel(self.__wrapped__, **{**held, **options})
+        other.examples = self.examples
+        return other
+
+    @overload
+    def example(self, name: Example) -> Example: ...
+    @overload
+    def example(self, name: str) -> Callable[[Example], Example]: ...
+    def example(self, name: Any) -> Any:
+        """Enter a function `make -> call` as an example: `@k.example` or `@k.example("name")`."""
+        if isinstance(name, str):
+            return functools.partial(self._enter, name)
+        return self._enter("default", name)
+
+    def _enter(self, name: str, make: Example) -> Example:
+        self.examples[name] = make
+        return make
+
+    def example_call(self, name: str = "", device: str = SIM, seed: int = 0) -> Call:
+        """The call of an example (the first one unless named); raises LaunchError H025."""
+        if not self.examples:
+            text = f"kernel `{self.name}` has no example"
+            raise error("H025", text, hint=f"add one:\n{self.skeleton()}")
+        if name and name not in self.examples:
+            names = ", ".join(self.examples)
+            raise error("H025", f"kernel `{self.name}` has no example `{name}`", hint=f"it has: {names}")
+        make = self.examples[name or next(iter(self.examples))]
+        call = make(Make(device, seed))
+        if not isinstance(call, Call):
+            hint = f"return {self.name}.launch(grid).call(…)"
+            raise error("H025", f"an example of `{self.name}` returned no call", hint=hint)
+        return call
+
+    def skeleton(self) -> str:
+        """An example to fill in, as source text."""
+        arguments = []
+        for parameter in self.signature.parameters:
+            if parameter.kind == "tensor":
+                arguments.append("make.randn((64, 64), wl.f32)")
+            elif parameter.kind == "scalar":
+                arguments.append("1")
+            else:
+                arguments.append(f"{parameter.name}=16")
+        return (
+            f"@{self.name}.example\ndef _small(make):\n"
+            f"    return {self.name}.launch(1).call({', '.join(arguments)})"
+        )
+
+    # Variants --------------------------------------------------------------------------------
+
+    def request(self, arguments: Arguments, warps: int) -> Request:
+        """What the variant for these arguments is compiled from."""
+        return Request(
+            self.__wrapped__,
+            self.name,
+            arguments.types(),
+            arguments.constants,
+            warps,
+            self.fast_math,
+            self.strict,
+        )
+
+    def variant(self, arguments: Arguments, warps: int) -> variants.Variant:
+        """The compiled variant for these arguments; compiles it at the first time."""
+        key = (arguments.key, warps, arguments.place)
+        if self._watch is not None and self._watch.is_current():
+            found = self._variants.get(key)
+            if found is not None:
+                return found
+        with self._lock:
+            if self._watch is None or not self._watch.is_current():
+                # A captured value is a constant of the code: what was compiled with the old one goes.
+                self._variants.clear()
+                self._watch = watch(self.__wrapped__)
+            found = self._variants.get(key)
+            if found is None:
+                request = self.request(arguments, warps)
+                refuse_when_frozen(self.name, request.classes())
+                found = variants.build(request, arguments.place)
+                self._variants[key] = found
+                count_variant(self.name)
+        return found
+
+
+def _warps(warps: Any) -> int:
+    if isinstance(warps, bool) or not isinstance(warps, int) or not 1 <= warps <= MOST_WARPS:
+        text = f"warps={warps!r}: a block has 1 to {MOST_WARPS} warps"
+        raise error("H021", text)
+    return warps
+
+
+def _known_options(options: Mapping[str, Any]) -> None:
+    for name in options:
+        if name not in _OPTIONS:
+            hint = f"options: {', '.join(_OPTIONS)}"
+            raise error("H021", f"there is no compile option `{name}`", hint=hint)
+
+
+def _later(name: str, value: Any, needs: str) -> Exception:
+    return error("H021", f"{name}={value!r} needs {needs}, which this version does not have")
+
+
+@overload
+def kernel(function: Callable[..., Any]) -> Kernel: ...
+@overload
+def kernel(**options: Any) -> Callable[[Callable[..., Any]], Kernel]: ...
+def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Make a Python function a kernel: `@wl.kernel` or `@wl.kernel(fast_math=True, …)`.
+
+    Options: fast_math (relaxed division, square root, denormals, fusing), strict (notes of the
+    assembler and spills are errors), debug (simulated launches are checked), warps (of a block, 4).
+    Parameters are annotated `wl.Tensor`, `wl.i32`, `wl.i64`, `wl.f32`, `wl.f64` or `wl.const`.
+    Raises CompileError F001 to F006 for a function that is no kernel, LaunchError H021.
+    """
+    _known_options(options)
+    if function is None:
+        return functools.partial(_make, options)
+    return _make(options, function)
+
+
+def _make(options: dict[str, Any], function: Callable[..., Any]) -> Kernel:
+    return Kernel(function, **options)

@@ -1,0 +1,179 @@
+"""Launchers and calls: a kernel with its grid and options, waiting for arguments or holding them."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from typing import TYPE_CHECKING, Any
+
+from warploom.base.errors import error, error_of
+from warploom.runtime import arguments as binding
+from warploom.runtime import compile as compiler
+from warploom.runtime import driver, places
+from warploom.runtime.arguments import Arguments
+from warploom.runtime.arrays import SIM
+from warploom.runtime.findings import Finding, Findings, merge
+from warploom.runtime.graph import recording, stream_handle
+from warploom.runtime.grid import Grid, parse
+from warploom.runtime.variant import Bound, BoundNothing, SimVariant, Variant, target_for
+
+if TYPE_CHECKING:
+    from warploom.runtime.jit import Kernel
+
+
+class Launcher:
+    """A kernel with a grid and launch options. Call it with the kernel's arguments.
+
+    `(…)` launches, `.bound(…)` prepares a launch for replay, `.call(…)` holds one for tools,
+    `.check(…)` runs it checked on the simulator.
+    """
+
+    __slots__ = ("grid", "kernel", "stream", "warps")
+
+    def __init__(self, kernel: Kernel, grid: Any, warps: int, stream: Any) -> None:
+        self.kernel = kernel
+        self.grid: Grid = parse(grid)
+        self.warps = warps
+        self.stream = None if stream is None else stream_handle(stream)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        """Launch: on the simulator the work is done on return, on a GPU it is in the stream."""
+        arguments, variant = self._prepare(args, kwargs)
+        recorder = recording()
+        if recorder is not None:
+            recorder.add(self._bind(arguments, variant))
+        elif 0 in self.grid:
+            return
+        elif self.kernel.debug and isinstance(variant, SimVariant):
+            found = _findings(self.kernel.name, variant.check(self.grid, arguments, 0), 0)
+            if not found.clean:
+                raise error_of_findings(found)
+        else:
+            variant.launch(self.grid, arguments, self.stream)
+
+    def bound(self, *args: Any, **kwargs: Any) -> Bound:
+        """The launch with these arguments, compiled and packed: `b()` is the cheapest replay.
+
+        The arrays are held; their values at the replay count. A bound launch follows torch's current
+        stream at each call unless the launcher names a stream, and takes part in `wl.graph`.
+        """
+        arguments, variant = self._prepare(args, kwargs)
+        return self._bind(arguments, variant)
+
+    def call(self, *args: Any, **kwargs: Any) -> Call:
+        """The launch with these arguments, not yet made."""
+        return Call(self, args, kwargs)
+
+    def check(self, *args: Any, seeds: int = 1, **kwargs: Any) -> Findings:
+        """Run on the simulator in checked mode; what was found. Outputs are written as usual."""
+        return self.call(*args, **kwargs).check(seeds=seeds)
+
+    def _bind(self, arguments: Arguments, variant: Variant) -> Bound:
+        if 0 in self.grid:
+            return BoundNothing(arguments)
+        return variant.bound(self.grid, arguments, self.stream)
+
+    def _prepare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Arguments, Variant]:
+        kernel = self.kernel
+        arguments = binding.bind(kernel.name, kernel.signature, args, kwargs)
+        variant = kernel.variant(arguments, self.warps)
+        binding.check_written(kernel.name, arguments, variant.written)
+        return arguments, variant
+
+
+class Call:
+    """A launch with its arguments that has not been made: what examples return and tools use."""
+
+    __slots__ = ("args", "kwargs", "launcher")
+
+    def __init__(self, launcher: Launcher, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.launcher = launcher
+        self.args = args
+        self.kwargs = kwargs
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel."""
+        return self.launcher.kernel
+
+    @property
+    def arguments(self) -> Arguments:
+        """The arguments, matched and classified; raises LaunchError."""
+        return binding.bind(self.kernel.name, self.kernel.signature, self.args, self.kwargs)
+
+    def run(self) -> None:
+        """Make the launch; on a GPU wait for it."""
+        self.launcher(*self.args, **self.kwargs)
+        place = self.arguments.place
+        if place != SIM:
+            driver.synchronize(places.gpu_number(place))
+
+    def check(self, seeds: int = 1) -> Findings:
+        """Run in checked mode once a seed, on the simulator; what was found."""
+        kernel, launcher = self.kernel, self.launcher
+        arguments, variant = launcher._prepare(self.args, self.kwargs)
+        if not isinstance(variant, SimVariant):
+            hint = "make the arguments with NumPy, or wl.to_numpy(x)"
+            raise error("H014", "checked runs take place on the simulator", hint=hint)
+        if 0 in launcher.grid:
+            return Findings(kernel.name, seeds=seeds)
+        runs = []
+        for seed in range(seeds):
+            result = variant.check(launcher.grid, arguments, seed)
+            runs.append(_findings(kernel.name, result, seed))
+        return merge(runs)
+
+    def text(self, level: str) -> str:
+        """The compiled kernel at a level: tile, roles, machine, cuda, ptx or sass.
+
+        Compiled for the GPU of the arguments, for sm_90a where they are on the simulator. Needs
+        no driver. Raises LaunchError H021 for another level.
+        """
+        if level not in compiler.LEVELS:
+            known = ", ".join(compiler.LEVELS)
+            raise error("H021", f"there is no level `{level}`", hint=f"levels: {known}")
+        arguments = self.arguments
+        request = self.kernel.request(arguments, self.launcher.warps)
+        place = arguments.place
+        target = compiler.targets.DEFAULT if place == SIM else target_for(places.gpu_number(place))
+        return compiler.text(request, level, target)
+
+    def bench(self, rounds: int = 20, repeats: int = 10) -> float:
+        """Median seconds of one launch, over `rounds` rounds of `repeats` launches each.
+
+        On a GPU measured between two events of the stream, so without the cost of Python where the
+        kernel takes longer than that.
+        """
+        bound = self.launcher.bound(*self.args, **self.kwargs)
+        bound()
+        if bound.place == SIM:
+            samples = [_timed(bound) for _ in range(min(rounds, 5))]
+            return statistics.median(samples)
+        device = places.gpu_number(bound.place)
+        stream = driver.current_stream(device, bound.source)
+        driver.synchronize(device)
+        samples = []
+        for _ in range(rounds):
+            start, end = driver.Event(device), driver.Event(device)
+            start.record(stream)
+            for _ in range(repeats):
+                bound(stream)
+            end.record(stream)
+            samples.append(end.seconds_since(start) / repeats)
+        return statistics.median(samples)
+
+
+def _timed(bound: Bound) -> float:
+    start = time.perf_counter()
+    bound()
+    return time.perf_counter() - start
+
+
+def _findings(kernel: str, result: Any, seed: int) -> Findings:
+    found = [Finding(report, seed) for report in result.findings]
+    return Findings(kernel, steps=result.steps, found=found)
+
+
+def error_of_findings(found: Findings) -> Exception:
+    """The exception of a debug launch that found something."""
+    return error_of([f.report for f in found])

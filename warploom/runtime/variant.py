@@ -1,0 +1,193 @@
+"""Compiled variants in memory, one kind a device, and launches with fixed arguments.
+
+A variant knows how its device takes arguments; what they are was checked before (`arguments`).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from warploom.base.errors import error
+from warploom.base.target import Target, target_of
+from warploom.ir.kernel import Kernel
+from warploom.runtime import compile as compiler
+from warploom.runtime import driver
+from warploom.runtime.arguments import Arguments
+from warploom.runtime.arrays import SIM, View
+from warploom.runtime.grid import Grid
+from warploom.runtime.packing import Pack
+from warploom.runtime.stats import counters
+from warploom.sim.program import Program, RunResult, TensorArg
+
+
+class SimVariant:
+    """A program of the simulator."""
+
+    __slots__ = ("kernel", "program", "written")
+
+    def __init__(self, kernel: Kernel, program: Program) -> None:
+        self.kernel = kernel
+        self.program = program
+        self.written = kernel.written
+
+    def arguments(self, arguments: Arguments) -> list[Any]:
+        """The arguments as the program takes them."""
+        out: list[Any] = []
+        for value, strides in zip(arguments.values, arguments.strides, strict=True):
+            if isinstance(value, View):
+                assert value.host is not None
+                assert strides is not None
+                out.append(TensorArg(value.host, strides))
+            else:
+                out.append(value)
+        return out
+
+    def launch(self, grid: Grid, arguments: Arguments, stream: int | None) -> None:
+        """Run all blocks and return when they are done."""
+        counters.simulated_launches += 1
+        _say_once()
+        self.program.run(grid, self.arguments(arguments))
+
+    def bound(self, grid: Grid, arguments: Arguments, stream: int | None) -> BoundSim:
+        """The launch with its arguments prepared."""
+        return BoundSim(self.program, grid, self.arguments(arguments), arguments)
+
+    def check(self, grid: Grid, arguments: Arguments, seed: int) -> RunResult:
+        """Run all blocks in checked mode."""
+        counters.simulated_launches += 1
+        return self.program.run(grid, self.arguments(arguments), checked=True, seed=seed)
+
+
+class BoundSim:
+    """A simulated launch with fixed arguments."""
+
+    __slots__ = ("_arguments", "_grid", "_keep", "_program", "place", "source")
+
+    def __init__(
+        self, program: Program, grid: Grid, arguments: list[Any], keep: Arguments
+    ) -> None:
+        self._program = program
+        self._grid = grid
+        self._arguments = arguments
+        self._keep = keep
+        self.place = SIM
+        self.source = ""
+
+    def __call__(self, stream: int | None = None) -> None:
+        counters.simulated_launches += 1
+        self._program.run(self._grid, self._arguments)
+
+
+class GpuVariant:
+    """A loaded cubin."""
+
+    __slots__ = ("_packs", "image", "layout", "loaded", "written")
+
+    def __init__(self, image: compiler.Image, device: int) -> None:
+        self.image = image
+        self.layout = image.layout
+        self.loaded = driver.load(image.cubin, image.entry, image.shared_bytes, device)
+        self.written = image.written
+        # Packs that no launch uses right now: taking and giving back is atomic in Python.
+        self._packs: list[Pack] = []
+
+    def launch(self, grid: Grid, arguments: Arguments, stream: int | None) -> None:
+        """Launch on a stream, by default the one that the arguments' library works on."""
+        device = int(arguments.place[4:])
+        if stream is None:
+            stream = driver.current_stream(device, arguments.source)
+        try:
+            pack = self._packs.pop()
+        except IndexError:
+            pack = Pack(self.layout)
+        words = pack.fill(self.layout.values(arguments.values, arguments.strides))
+        driver.launch(self.loaded, device, stream, grid, self.image.threads, words)
+        self._packs.append(pack)
+
+    def bound(self, grid: Grid, arguments: Arguments, stream: int | None) -> BoundGpu:
+        """The launch with its arguments packed."""
+        return BoundGpu(self, grid, arguments, stream)
+
+
+class BoundGpu:
+    """A GPU launch with fixed arguments; keeps the arrays alive."""
+
+    __slots__ = ("_device", "_grid", "_keep", "_loaded", "_pack", "_stream", "_threads", "_words")
+    __slots__ += ("place", "source")
+
+    def __init__(
+        self, variant: GpuVariant, grid: Grid, arguments: Arguments, stream: int | None
+    ) -> None:
+        self.place = arguments.place
+        self.source = arguments.source
+        self._device = int(arguments.place[4:])
+        self._grid = grid
+        self._keep = arguments
+        self._loaded = variant.loaded
+        self._pack = Pack(variant.layout)
+        self._words = self._pack.fill(variant.layout.values(arguments.values, arguments.strides))
+        self._stream = stream
+        self._threads = variant.image.threads
+
+    def __call__(self, stream: int | None = None) -> None:
+        if stream is None:
+            stream = self._stream
+            if stream is None:
+                stream = driver.current_stream(self._device, self.source)
+        driver.launch(self._loaded, self._device, stream, self._grid, self._threads, self._words)
+
+
+class BoundNothing:
+    """A launch of an empty grid: checked like any other, and nothing runs."""
+
+    __slots__ = ("place", "source")
+
+    def __init__(self, arguments: Arguments) -> None:
+        self.place = arguments.place
+        self.source = arguments.source
+
+    def __call__(self, stream: int | None = None) -> None:
+        return
+
+
+Variant = SimVariant | GpuVariant
+Bound = BoundSim | BoundGpu | BoundNothing
+
+
+def build(request: compiler.Request, place: str) -> Variant:
+    """Compile a request for a device; raises CompileError or LaunchError."""
+    if place == SIM:
+        return SimVariant(*compiler.sim_program(request))
+    device = int(place[4:])
+    return GpuVariant(compiler.gpu_image(request, target_for(device)), device)
+
+
+def target_for(device: int) -> Target:
+    """What to compile for on a GPU; raises LaunchError where it is too old or too new."""
+    facts = driver.facts(device)
+    found = target_of(facts.capability)
+    if found is None:
+        major, minor = facts.capability
+        text = f"GPU {device} ({facts.name}, compute capability {major}.{minor}) is not supported"
+        hint = "kernels of level 1 run on compute capability 8.0 to 9.0; the simulator runs anywhere"
+        raise error("H020", text, hint=hint)
+    return found
+
+
+_told = False
+
+
+def _say_once() -> None:
+    """Where a GPU seems usable, say once that a launch was simulated."""
+    global _told
+    if _told:
+        return
+    _told = True
+    if not os.environ.get("WARPLOOM_QUIET") and driver.is_likely():
+        print(
+            "warploom: these arrays are in host memory, so the launch runs on the simulator; "
+            "wl.to_device(x) puts them on the GPU (WARPLOOM_QUIET=1 silences this)",
+            file=sys.stderr,
+        )
