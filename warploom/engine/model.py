@@ -53,6 +53,11 @@ class Model:
         self._checkpoint = checkpoint
 
     @property
+    def path(self) -> Path:
+        """The file or folder that the model was read from."""
+        return self._checkpoint.path
+
+    @property
     def context(self) -> int:
         """How many tokens prompt and answer may have together."""
         return self.runner.context
@@ -130,7 +135,7 @@ class Model:
         config = self.config
         return {
             "model": self.name,
-            "path": str(self._checkpoint.path),
+            "path": str(self.path),
             "architecture": config.family,
             "parameters": config.parameters,
             "layers": config.layers,
@@ -216,7 +221,8 @@ def load(
     and cache is `f32`, `bf16` or `f16` (default: f32 on the simulator, bf16 on a GPU); `context`
     is the number of tokens that prompt and answer share (default: what the model was made for).
     Raises ModelError E1xx where there is no such model, E2xx where its files cannot be used,
-    E305 without the extra `engine`, E306 for an impossible option.
+    E305 without the extra `engine`, E306 for an impossible option; LaunchError H021 for another
+    device word, H020 where no GPU is usable.
     """
     start = time.perf_counter()
     place = choose(device)

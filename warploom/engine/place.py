@@ -3,16 +3,13 @@ that knows the difference between the two.
 """
 
 import os
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-import warploom as wl
-from warploom.engine.refusal import refuse
-from warploom.runtime.graph import graph
+from warploom.runtime import driver, memory, places
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +30,7 @@ class Place:
 
     def put(self, array: np.ndarray) -> Any:
         """The array on this device."""
-        return wl.to_device(array, self.name) if self.is_gpu else array
+        return memory.to_device(array, self.name) if self.is_gpu else array
 
     def zeros(self, shape: Sequence[int], dtype: Any) -> Any:
         """A new array of zeros."""
@@ -46,24 +43,20 @@ class Place:
         else:
             target[...] = values
 
-    def graph(self, launches: Callable[[], object]) -> Any:
-        """The launches as one CUDA graph; its `replay()` runs them."""
-        return graph(launches)
-
     def read(self, array: Any) -> np.ndarray:
         """A host copy, after everything launched before."""
-        return wl.to_numpy(array) if self.is_gpu else np.array(array)
+        return memory.to_numpy(array) if self.is_gpu else np.array(array)
 
 
 def choose(device: str | None) -> Place:
-    """The place for a device word (`sim`, `gpu`, `gpu:1`); by default WARPLOOM_DEVICE, else the
-    GPU where one is usable. Raises ModelError E306 for another word.
+    """The place for a device word (`sim`, `gpu`, `gpu:1`).
+
+    By default WARPLOOM_DEVICE, else the GPU where one is usable. Raises LaunchError H021 for
+    another word.
     """
-    word = device or os.environ.get("WARPLOOM_DEVICE") or ("gpu" if wl.has_gpu() else "sim")
-    if word == "sim":
-        return Place("sim")
-    if re.fullmatch(r"gpu(:\d+)?", word):
-        return Place(word if ":" in word else "gpu:0")
-    raise refuse(
-        "E306", f"there is no device `{word}`", hint="give sim, gpu, or gpu:N with its number"
-    )
+    word = device or os.environ.get("WARPLOOM_DEVICE") or ("gpu" if _has_gpu() else "sim")
+    return Place(places.parse(word))
+
+
+def _has_gpu() -> bool:
+    return driver.is_likely() and driver.problem() is None

@@ -1,12 +1,11 @@
 """Runs one sequence through the kernels: prompts in chunks of up to 8 tokens, then token by token.
 
-Each step is a list of launches; on a GPU it becomes one CUDA graph when it is run again. Token and
-position live on the device, so the same graph is right for every later token. Knows neither text
-nor sampling.
+Each step is recorded once and replayed; on a GPU it is one CUDA graph. Token and position live on
+the device, so the same graph is right for every later token. Knows neither text nor sampling.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from warploom.engine.config import ModelConfig
 from warploom.engine.place import Place
 from warploom.engine.step import Buffers, Launches, build_step
 from warploom.engine.weights import DTYPES, Weights
+from warploom.runtime.graph import Graph, graph
 
 CHUNK = 8
 """Tokens that the kernels take at the cost of reading the weights once."""
@@ -32,7 +32,7 @@ class Runner:
         self._weights = weights
         self._cache = make_cache(config, place, DTYPES[dtype], context)
         self._buffers = Buffers.make(config, place, CHUNK, context)
-        self._steps: dict[tuple[int, int, int], Callable[[], None]] = {}
+        self._steps: dict[tuple[int, int, int], _Step] = {}
         self._length = 0
         self._best: int | None = None
 
@@ -83,13 +83,22 @@ class Runner:
 
     def advance(self, token: int) -> None:
         """Appends a token; the device already holds the best one and its position."""
-        if self._length >= self.context:
-            raise IndexError(f"the context of {self.context} tokens is full")
         if token != self.best():
             self._place.write(self._buffers.token, np.array([token], np.int32))
+        self.advance_unseen()
+
+    def advance_unseen(self) -> None:
+        """Appends the best token without reading it: nothing waits for the device."""
+        if self._length >= self.context:
+            raise IndexError(f"the context of {self.context} tokens is full")
         self._step(0, 1, self._length + 1)()
         self._length += 1
         self._best = None
+
+    @property
+    def launches_a_token(self) -> int:
+        """Kernel launches of the step of one token."""
+        return self._step(0, 1, max(1, self._length)).graph.launches
 
     def synchronise(self) -> None:
         """Waits until everything launched is done."""
@@ -112,7 +121,7 @@ class Runner:
         """After a prompt: the device's own token and position continue from here."""
         self._place.write(self._buffers.position, np.array([self._length], np.int32))
 
-    def _step(self, count: int, heads: int, tokens: int) -> Callable[[], None]:
+    def _step(self, count: int, heads: int, tokens: int) -> "_Step":
         """The step for `count` tokens of a prompt (0: the device's own) that ends at `tokens`."""
         rows = self._cache.rows_for(tokens, whole=self._place.is_gpu)
         key = (count, heads, rows)
@@ -120,25 +129,26 @@ class Runner:
             launches = build_step(
                 self.config, self._weights, self._cache, self._buffers, count, heads, rows
             )
-            self._steps[key] = _Graphed(launches, self._place) if self._place.is_gpu else launches
+            self._steps[key] = _Step(launches, self._place)
         return self._steps[key]
 
 
-class _Graphed:
-    """Launches that become one CUDA graph at their second run: the first one compiles kernels."""
+class _Step:
+    """Launches that are recorded once and replayed: on a GPU as one CUDA graph."""
 
     def __init__(self, launches: Launches, place: Place) -> None:
         self._launches = launches
-        self._place = place
-        self._runs = 0
-        self._graph: Any = None
+        # Loading compiled kernels is no business of a capture: the first run on a GPU goes ahead.
+        self._fresh = place.is_gpu
 
     def __call__(self) -> None:
-        self._runs += 1
-        if self._runs == 1:
+        if self._fresh:
+            self._fresh = False
             self._launches()
-            return
-        if self._graph is None:
-            # Capturing launches nothing; the replay below does.
-            self._graph = self._place.graph(self._launches)
-        self._graph.replay()
+        else:
+            self.graph.replay()
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The recorded launches; recording runs none of them."""
+        return graph(self._launches)

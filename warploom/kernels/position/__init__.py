@@ -1,4 +1,4 @@
-"""Positions that live on the device, so that a captured graph continues where the last run ended."""
+"""Positions that live on the device: a captured graph continues where its last run ended."""
 
 from typing import Any
 
