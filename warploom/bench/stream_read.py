@@ -9,20 +9,11 @@ from typing import Any
 import numpy as np
 
 import warploom as wl
+from warploom.bench.kernel import read_all
 from warploom.bench.measure import seconds
 from warploom.runtime import driver
 
 TILE, BLOCKS, REPEATS = 4096, 132 * 8, 8
-
-
-@wl.kernel
-def read_all(x: wl.Tensor, sums: wl.Tensor, TILE: wl.const):
-    """Adds up `x` [n] (f32) block by block; `sums` [blocks] keeps the reads alive."""
-    block = wl.program_id(0)
-    acc = wl.zeros((TILE,), wl.f32)
-    for start in wl.range(block * TILE, x.shape[0], wl.num_programs(0) * TILE):
-        acc = acc + wl.load(x[wl.ds(start, TILE)])
-    wl.store(sums[block], wl.sum(acc, 0))
 
 
 def read_rate(size: int, rounds: int) -> float:

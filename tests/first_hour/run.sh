@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# The first hour of a newcomer, from an empty folder: bash tests/first_hour/run.sh
+#
+# A new virtual environment, the README's own lines, examples 01 and 04, a planted mistake that must be
+# found with code and line, and its mend. Prints the seconds of each step.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+unset PYTHONPATH
+export NO_COLOR=1
+
+cp -R "$root" "$work/warploom"
+cd "$work/warploom"
+rm -rf .venv build ./*.egg-info
+
+steps=()
+step() { # step NAME COMMAND…: runs it, and notes its seconds
+    local name=$1 began=$SECONDS
+    shift
+    printf '\n=== %s\n' "$name"
+    "$@"
+    steps+=("$(printf '%5d s  %s' $((SECONDS - began)) "$name")")
+}
+
+fail() {
+    echo "first hour: $*" >&2
+    exit 1
+}
+
+# Command N of the README's section "Try it".
+try_it() {
+    awk -v wanted="$1" '/^## Try it/ { inside = 1; next } /^## / { inside = 0 }
+        inside && /^python3 -m venv/ && ++seen == wanted' README.md
+}
+
+install() {
+    local command
+    command=$(try_it 1)
+    bash -euo pipefail -c "${command%%&& .venv/bin/warploom*}"
+}
+
+# The line of the README as it stands; what it installs is there already.
+answer() {
+    local text
+    text=$(bash -euo pipefail -c "$(try_it 1)" | tee /dev/stderr)
+    grep -q Paris <<<"$text" || fail "the model did not answer Paris: $text"
+}
+
+example() {
+    .venv/bin/python "$1" >/dev/null || fail "$1 ends with $?"
+}
+
+# An output that is read before anything has written it.
+plant() {
+    sed 's/^\( *\)wl\.store(y\[\(.*\)\], \(.*\))$/\1wl.store(y[\2], \3 + wl.load(y[\2]))/' \
+        examples/01_add.py >planted.py
+    ! cmp -s examples/01_add.py planted.py || fail "nothing was planted: examples/01_add.py changed"
+}
+
+found() {
+    local text code=0 line
+    text=$(.venv/bin/warploom run planted.py:add --checked 2>&1) || code=$?
+    echo "$text"
+    [ "$code" -eq 1 ] || fail "a planted mistake ends with $code instead of 1"
+    line=$(grep -n 'wl.load(y\[' planted.py | cut -d: -f1)
+    grep -q 'M002' <<<"$text" || fail "the report has no code M002"
+    grep -q "planted.py:$line:" <<<"$text" || fail "the report does not name line $line"
+}
+
+mended() {
+    cp examples/01_add.py planted.py
+    .venv/bin/warploom run planted.py:add --checked || fail "the mended kernel ends with $?"
+}
+
+step "install" install
+step "the model answers" answer
+step "example 01" example examples/01_add.py
+step "example 04" example "$(echo examples/04_*.py)"
+step "plant a read of unwritten memory" plant
+step "it is found" found
+step "mended, it is silent" mended
+
+printf '\n'
+printf '%s\n' "${steps[@]}"
+printf '%5d s  in all\n' "$SECONDS"
