@@ -1,0 +1,241 @@
+"""Helpers of the prelude that touch memory or exchange lanes: one inline asm each.
+
+A helper moves `vec` registers, STEP apart, with one instruction of at most 16 bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warploom.base.dtypes import DType
+from warploom.codegen.c_types import HALF, c_type, memory_type
+from warploom.codegen.prelude import INLINE, Helper, Prelude
+
+_PREDICATE = "{{ .reg .pred p; setp.ne.b32 p, %{n}, 0; @p {body} }}"
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The machine words of one access: C++ type, asm constraint, PTX type, their number, and how
+    many elements stand in each."""
+
+    c: str
+    constraint: str
+    ptx: str
+    count: int
+    elements: int
+
+
+def words_of(dtype: DType, vec: int) -> Words:
+    """How `vec` elements travel in one instruction; raises ValueError where none moves so many."""
+    total = dtype.bytes * vec
+    if total not in (1, 2, 4, 8, 16):
+        raise ValueError(f"no instruction moves {vec} × {dtype} = {total} bytes")
+    if dtype.name == "f32":
+        return Words("float", "f", "f32", vec, 1)
+    if dtype.name == "f64":
+        return Words("double", "d", "f64", vec, 1)
+    if dtype.bits == 64:
+        return Words("u64", "l", "b64", vec, 1)
+    if total >= 4:
+        return Words("u32", "r", "b32", total // 4, 4 // dtype.bytes)
+    return Words("unsigned short", "h", "u8" if total == 1 else "b16", 1, vec)
+
+
+def _unpacked(dtype: DType, word: str, shift: int) -> str:
+    """The assignment `to… = …` of one element out of a word, right-hand side and member."""
+    moved = f"{word} >> {shift}" if shift else word
+    if dtype.name in HALF:
+        return f".bits = {moved}"
+    if dtype.is_bool:
+        return f" = ({moved} & 0xff) != 0" if shift else f" = ({word} & 0xff) != 0"
+    if dtype.name in ("f32", "f64"):
+        return f" = {word}"
+    return f" = ({c_type(dtype)})({moved})" if shift else f" = ({c_type(dtype)}){word}"
+
+
+def _packed(dtype: DType, elements: list[str], word: str) -> str:
+    """One word out of register elements."""
+    if dtype.name in ("f32", "f64"):
+        return elements[0]
+    parts = []
+    for n, element in enumerate(elements):
+        if dtype.name in HALF:
+            raw = f"{element}.bits"
+        elif dtype.bits < 32 and not dtype.is_bool:
+            raw = f"(unsigned {'char' if dtype.bits == 8 else 'short'}){element}"
+        else:
+            raw = element
+        shift = n * dtype.bits
+        parts.append(f"({word}){raw} << {shift}" if shift else f"({word}){raw}")
+    return " | ".join(parts)
+
+
+def _registers(words: Words, first: int) -> str:
+    names = [f"%{first + n}" for n in range(words.count)]
+    return names[0] if words.count == 1 else "{" + ", ".join(names) + "}"
+
+
+def _vector(words: Words) -> str:
+    return f".v{words.count}.{words.ptx}" if words.count > 1 else f".{words.ptx}"
+
+
+def _needs(dtype: DType, words: Words) -> tuple[str, ...]:
+    names = {dtype.name, words.c}
+    return tuple(n for n in ("u32", "u64", "f16", "bf16") if n in names)
+
+
+def _from_arguments(space: str, dtype: DType) -> tuple[str, str, str]:
+    """Parameters of the memory side, the statement that makes the address, its asm operand."""
+    if space == "global":
+        return f"{memory_type(dtype)}* at", "", '"l"(at)'
+    size = dtype.bytes
+    return "u32 buffer, int offset", f"  u32 at = buffer + (u32)offset * {size};\n", '"r"(at)'
+
+
+def _load(
+    name: str, instruction: str, space: str, dtype: DType, vec: int, guard: str, ordered: bool
+) -> Helper:
+    """Text of a load: `guard` is "", "p" or "p, other"."""
+    words = words_of(dtype, vec)
+    where, make, operand = _from_arguments(space, dtype)
+    where = f"const {where}" if space == "global" else where
+    reg = c_type(dtype)
+    parameters = f"{reg}* to, {where}"
+    parameters += ", bool p" if guard else ""
+    parameters += f", {reg} other" if guard == "p, other" else ""
+    names = [f"w{n}" for n in range(words.count)]
+    start = ""
+    if guard == "p, other":
+        same = _packed(dtype, ["other"] * words.elements, words.c)
+        start = f" = {same}"
+    elif guard:
+        start = " = 0"
+    body = f"{instruction}{_vector(words)} {_registers(words, 0)}, [%{words.count}];"
+    if guard:
+        body = _PREDICATE.format(n=words.count + 1, body=body)
+    outputs = ", ".join(f'"{"+" if guard else "="}{words.constraint}"({n})' for n in names)
+    inputs = operand + (', "r"((int)p)' if guard else "")
+    clobber = ' : "memory"' if ordered else ""
+    stores = []
+    for n in range(vec):
+        word, place = divmod(n, words.elements)
+        register = f"to[{n} * STEP]" if vec > 1 else "*to"
+        if dtype.name in HALF and vec == 1:
+            register = "to[0]"
+        stores.append(f"{register}{_unpacked(dtype, names[word], place * dtype.bits)};")
+    text = (
+        f"{_template(vec)}{INLINE} void {name}({parameters}) {{\n{make}"
+        f"  {words.c} {', '.join(n + start for n in names)};\n"
+        f'  asm volatile("{body}" : {outputs} : {inputs}{clobber});\n'
+        f"  {' '.join(stores)}\n}}"
+    )
+    return Helper(text, (*_needs(dtype, words), *(("u32",) if space == "shared" else ())))
+
+
+def _store(name: str, instruction: str, space: str, dtype: DType, vec: int, guard: str) -> Helper:
+    """Text of a store."""
+    words = words_of(dtype, vec)
+    where, make, operand = _from_arguments(space, dtype)
+    parameters = f"{where}, const {c_type(dtype)}* from" + (", bool p" if guard else "")
+    names = [f"w{n}" for n in range(words.count)]
+    held = []
+    for n, word in enumerate(names):
+        elements = []
+        for e in range(words.elements):
+            number = n * words.elements + e
+            elements.append(f"from[{number} * STEP]" if vec > 1 else "from[0]")
+        held.append(f"{word} = {_packed(dtype, elements, words.c)}")
+    body = f"{instruction}{_vector(words)} [%0], {_registers(words, 1)};"
+    if guard:
+        body = _PREDICATE.format(n=words.count + 1, body=body)
+    inputs = [operand, *(f'"{words.constraint}"({n})' for n in names)]
+    if guard:
+        inputs.append('"r"((int)p)')
+    text = (
+        f"{_template(vec)}{INLINE} void {name}({parameters}) {{\n{make}"
+        f"  {words.c} {', '.join(held)};\n"
+        f'  asm volatile("{body}" :: {", ".join(inputs)} : "memory");\n}}'
+    )
+    return Helper(text, (*_needs(dtype, words), *(("u32",) if space == "shared" else ())))
+
+
+def _template(vec: int) -> str:
+    return "template <int STEP = 1>\n" if vec > 1 else ""
+
+
+def load(
+    prelude: Prelude,
+    space: str,
+    dtype: DType,
+    vec: int,
+    *,
+    guard: str = "",
+    read_only: bool = False,
+    cache: str = "",
+) -> str:
+    """Enter a load helper and return its name.
+
+    `guard`: "" reads always; "p" gives zero where the predicate is false; "p, other" gives `other`.
+    """
+    parts = ["ld", space, *(["nc"] if read_only else []), *([cache] if cache else [])]
+    name = "_".join([*parts, f"{dtype.name}x{vec}"])
+    instruction = f"ld.{space}" + (".nc" if read_only else "") + (f".L1::{cache}" if cache else "")
+    prelude.make(
+        f"{name}({guard})",
+        lambda: _load(name, instruction, space, dtype, vec, guard, ordered=not read_only),
+    )
+    return name
+
+
+def store(
+    prelude: Prelude, space: str, dtype: DType, vec: int, *, guard: str = "", cache: str = ""
+) -> str:
+    """Enter a store helper and return its name; `guard` is "" or "p"."""
+    name = "_".join(["st", space, *([cache] if cache else []), f"{dtype.name}x{vec}"])
+    instruction = f"st.{space}" + (f".L1::{cache}" if cache else "")
+    prelude.make(f"{name}({guard})", lambda: _store(name, instruction, space, dtype, vec, guard))
+    return name
+
+
+def shuffle_xor(prelude: Prelude, dtype: DType) -> str:
+    """Enter the butterfly exchange of one register of a dtype and return its name."""
+    name = f"shfl_xor_{dtype.name}"
+    prelude.make(name, lambda: _shuffle(name, dtype))
+    return name
+
+
+def shuffles_of(dtype: DType) -> int:
+    """Shuffle instructions that one register takes."""
+    return 2 if dtype.bits == 64 else 1
+
+
+_BITS = {
+    "f32": ("__float_as_uint(x)", "__uint_as_float(w)"),
+    "f16": ("x.bits", "f16{(unsigned short)w}"),
+    "bf16": ("x.bits", "bf16{(unsigned short)w}"),
+    "bool": ("x", "w != 0"),
+}
+
+
+def _shuffle(name: str, dtype: DType) -> Helper:
+    c = c_type(dtype)
+    step = "shfl.sync.bfly.b32 %0, %0, %1, 0x1f, 0xffffffff;"
+    head = f"{INLINE} {c} {name}({c} x, int mask) {{\n"
+    kind = tuple(n for n in HALF if n == dtype.name)
+    if dtype.bits < 64:
+        into, back = _BITS.get(dtype.name, ("x", f"({c})w"))
+        text = (
+            f"{head}  u32 w = {into};\n"
+            f'  asm volatile("{step}" : "+r"(w) : "r"(mask));\n  return {back};\n}}'
+        )
+        return Helper(text, ("u32", *kind))
+    into = "__double_as_longlong(x)" if dtype.is_float else "x"
+    back = "__longlong_as_double(w)" if dtype.is_float else f"({c})w"
+    text = (
+        f"{head}  u64 w = {into};\n  u32 low = w, high = w >> 32;\n"
+        f'  asm volatile("{step}" : "+r"(low) : "r"(mask));\n'
+        f'  asm volatile("{step}" : "+r"(high) : "r"(mask));\n'
+        f"  w = low | (u64)high << 32;\n  return {back};\n}}"
+    )
+    return Helper(text, ("u32", "u64"))

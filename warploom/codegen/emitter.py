@@ -1,0 +1,95 @@
+"""Prints a kernel of the machine stage as one self-contained CUDA C++ text. The operations are
+printed by the rules; here stand the signature, the shared memory and the order of the parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warploom.base.target import Target
+from warploom.codegen import rules  # noqa: F401  (registers them)
+from warploom.codegen.c_types import memory_type
+from warploom.codegen.lines import without_places
+from warploom.codegen.places import Place
+from warploom.codegen.registry import emits
+from warploom.codegen.state import Emitter, Fault
+from warploom.ir.kernel import Kernel, walk
+from warploom.ir.op import UNKNOWN, Loc, Stage
+from warploom.ir.ops.global_memory import Store
+from warploom.ir.ops.shared_memory import BufferOp
+from warploom.ir.types import Scalar, Tensor
+
+__all__ = ["CudaSource", "Fault", "emit", "emits"]
+
+
+@dataclass(frozen=True, slots=True)
+class CudaSource:
+    """One translation unit: `entry` is launched with `threads` threads and `shared_bytes` bytes of
+    dynamic shared memory, its arguments in the order of `Kernel.words()`.
+
+    `fast_math` relaxes the options of the compiler; `loc` is the kernel's place in its source.
+    """
+
+    text: str
+    entry: str
+    threads: int
+    shared_bytes: int
+    fast_math: bool = False
+    loc: Loc = UNKNOWN
+
+    @property
+    def readable(self) -> str:
+        """The text for people: source places as comments, not as `#line`."""
+        return without_places(self.text)
+
+
+def emit(kernel: Kernel, target: Target) -> CudaSource:
+    """The CUDA C++ of a kernel of the machine stage; raises `Fault` where it cannot be printed.
+
+    The same kernel gives the same text in every process.
+    """
+    if kernel.stage is not Stage.MACHINE:
+        raise Fault(f"kernel {kernel.name} is at stage {kernel.stage.name}")
+    out = Emitter(kernel, target)
+    entry = out.names.take(kernel.name)
+    out.lines.loc = kernel.loc
+    head = f'extern "C" __global__ void __launch_bounds__({kernel.threads}) {entry}'
+    with out.lines.braces(f"{head}({', '.join(_parameters(out))})"):
+        if any(isinstance(op, BufferOp) for op in walk(kernel.body)):
+            out.prelude.use("u32")
+            out.lines.add("extern __shared__ __align__(1024) unsigned char shared_memory[];")
+            out.lines.add("const u32 smem = (u32)__cvta_generic_to_shared(shared_memory);")
+        out.block(kernel.body)
+    prelude = out.prelude.text()
+    body = "\n".join(out.lines.with_places())
+    text = f"{prelude}\n\n{body}\n" if prelude else f"{body}\n"
+    return CudaSource(
+        text, entry, kernel.threads, kernel.shared_bytes, kernel.fast_math, kernel.loc
+    )
+
+
+def _parameters(out: Emitter) -> list[str]:
+    """The declarations of the launch words; enters the names of addresses, extents, strides."""
+    kernel = out.kernel
+    stored = {op.tensor for op in walk(kernel.body) if isinstance(op, Store)}
+    declared = []
+    for word in kernel.words():
+        param = kernel.params[word.param]
+        kind = param.type
+        if isinstance(kind, Scalar):
+            name = out.names.take(param.name or f"s{word.param}")
+            out.places[param] = Place.expression(name)
+            declared.append(f"{out.type(kind.dtype)} {name}")
+            continue
+        assert isinstance(kind, Tensor)
+        if word.kind == "address":
+            name = out.names.take(param.name or f"t{word.param}")
+            out.places[param] = Place.expression(name)
+            out.prelude.type(kind.dtype)
+            constant = "" if param in stored else "const "
+            declared.append(f"{constant}{memory_type(kind.dtype)}* {name}")
+            continue
+        letter, held = ("n", out.extents) if word.kind == "extent" else ("s", out.strides)
+        name = out.names.take(f"{out.places[param].root}_{letter}{word.axis}")
+        held[(param, word.axis)] = name
+        declared.append(f"{'long long' if kind.cls.wide else 'int'} {name}")
+    return declared

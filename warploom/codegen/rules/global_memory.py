@@ -1,0 +1,122 @@
+"""Accesses to global memory: one helper call a vector group."""
+
+from __future__ import annotations
+
+from warploom.codegen import access_helpers
+from warploom.codegen.places import Place
+from warploom.codegen.registry import emits
+from warploom.codegen.state import Emitter, dtype_of, extents_of
+from warploom.ir.op import Value
+from warploom.ir.ops import global_memory as ops
+
+
+@emits(ops.Load)
+def load(out: Emitter, op: ops.Load) -> None:
+    name = access_helpers.load(
+        out.prelude,
+        "global",
+        dtype_of(op.result),
+        op.vec,
+        guard=guard_of(op.predicate, op.other),
+        read_only=op.read_only,
+        cache=op.cache,
+    )
+    load_groups(
+        out, op.result, name, op.offset, op.predicate, op.other, op.axis, op.vec, _at(out, op)
+    )
+
+
+@emits(ops.Store)
+def store(out: Emitter, op: ops.Store) -> None:
+    name = access_helpers.store(
+        out.prelude,
+        "global",
+        dtype_of(op.value),
+        op.vec,
+        guard=guard_of(op.predicate, None),
+        cache=op.cache,
+    )
+    store_groups(out, op.value, name, op.offset, op.predicate, op.axis, op.vec, _at(out, op))
+
+
+@emits(ops.LoadScalar)
+def load_scalar(out: Emitter, op: ops.LoadScalar) -> None:
+    guard = guard_of(op.predicate, op.other)
+    name = access_helpers.load(
+        out.prelude, "global", dtype_of(op.result), 1, guard=guard, read_only=op.read_only
+    )
+    place, declaration = out.declare(op.result, "s")
+    arguments = [f"&{place.only}", _at(out, op)]
+    arguments += [out.scalar(v) for v in (op.predicate, op.other) if v is not None]
+    out.lines.add(f"{declaration}{place.only}; {name}({', '.join(arguments)});")
+
+
+def _at(out: Emitter, op: ops.Load | ops.Store | ops.LoadScalar) -> str:
+    """tensor + base, in pointer arithmetic, so that sums of offsets do not wrap."""
+    base = out.scalar(op.base)
+    tensor = out.place(op.tensor).root
+    return tensor if base in ("0", "0ll") else f"{tensor} + {base}"
+
+
+def guard_of(predicate: Value | None, other: Value | None) -> str:
+    """Which form of a helper an access takes."""
+    if predicate is None:
+        return ""
+    return "p" if other is None else "p, other"
+
+
+def load_groups(
+    out: Emitter,
+    result: Value,
+    name: str,
+    offset: Value,
+    predicate: Value | None,
+    other: Value | None,
+    axis: int,
+    vec: int,
+    at: str,
+    separator: str = " + ",
+) -> None:
+    """Print the loads of a register tile, one call a vector group."""
+    place, declaration = out.declare(result)
+    if not place.array:
+        declaration = f"{declaration}{place.root}; "
+    places = [place.groups(axis, vec), out.place(offset)]
+    if predicate is not None:
+        places.append(out.place(predicate))
+    found = out.walk(extents_of(offset), *places)
+    to, where, *guard = found.registers
+    arguments = [f"&{to}", f"{at}{separator}{where}", *guard]
+    if predicate is not None and other is not None:
+        arguments.append(out.scalar(other))
+    call = f"{name}{_step(place, axis, vec)}({', '.join(arguments)});"
+    out.lines.add(f"{declaration}{found.header}{call}")
+
+
+def store_groups(
+    out: Emitter,
+    value: Value,
+    name: str,
+    offset: Value,
+    predicate: Value | None,
+    axis: int,
+    vec: int,
+    at: str,
+    separator: str = " + ",
+) -> None:
+    """Print the stores of a register tile, one call a vector group."""
+    place = out.variable(value)
+    places = [place.groups(axis, vec), out.place(offset)]
+    if predicate is not None:
+        places.append(out.place(predicate))
+    found = out.walk(extents_of(offset), *places)
+    held, where, *guard = found.registers
+    arguments = ", ".join((f"{at}{separator}{where}", f"&{held}", *guard))
+    out.lines.add(f"{found.header}{name}{_step(place, axis, vec)}({arguments});")
+
+
+def _step(place: Place, axis: int, vec: int) -> str:
+    """The template argument: how far apart the registers of one vector stand."""
+    if vec == 1 or place.strides[axis] == 1:
+        return ""
+    return f"<{place.strides[axis]}>"

@@ -1,0 +1,151 @@
+"""What the rules of one emission share: names, places of values, storages, statements.
+Knows no single operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+from warploom.base.dtypes import DType
+from warploom.base.target import Target
+from warploom.codegen.c_types import c_type
+from warploom.codegen.lines import Lines
+from warploom.codegen.names import Names
+from warploom.codegen.places import Place, Walk, walk
+from warploom.codegen.prelude import Prelude
+from warploom.codegen.registry import emits
+from warploom.ir.kernel import Kernel
+from warploom.ir.op import UNKNOWN, Block, Value
+from warploom.ir.types import Regs, Scalar
+
+
+class Fault(Exception):
+    """Machine IR that cannot be printed as it stands: a fault of a pass, never of the user."""
+
+
+class Emitter:
+    """The state of one emission, and what rules call."""
+
+    def __init__(self, kernel: Kernel, target: Target) -> None:
+        self.kernel = kernel
+        self.target = target
+        self.prelude = Prelude()
+        self.names = Names()
+        self.lines = Lines()
+        self.places: dict[Value, Place] = {}
+        self.extents: dict[tuple[Value, int], str] = {}
+        self.strides: dict[tuple[Value, int], str] = {}
+        self._storages: dict[str, str] = {}
+
+    # ---- blocks ----------------------------------------------------------------------------
+
+    def block(self, block: Block) -> None:
+        """Print the operations of a block in order."""
+        for op in block.ops:
+            if op.loc is not UNKNOWN and op.loc.line > 0:
+                self.lines.loc = op.loc
+            try:
+                rule = emits.of(op)
+            except KeyError:
+                raise Fault(f"{op.OPCODE} has no rule in codegen/rules") from None
+            rule(self, op)
+
+    # ---- values ----------------------------------------------------------------------------
+
+    def type(self, dtype: DType) -> str:
+        """The C++ type of a register, entered in the prelude."""
+        self.prelude.type(dtype)
+        return c_type(dtype)
+
+    def place(self, value: Value) -> Place:
+        """Where a value stands; for a carried value its storage."""
+        found = self.places.get(value)
+        if found is not None:
+            return found
+        name = self._storages.get(value.storage)
+        if name is None:
+            raise Fault(f"{value} is used before it is defined, or carried without a storage")
+        # The argument of a loop is overwritten at the end of each trip; a result is not.
+        place = Place.of(name, extents_of(value), mutable=isinstance(value.owner, Block))
+        self.places[value] = place
+        return place
+
+    def scalar(self, value: Value) -> str:
+        """The C++ operand of a scalar, or of a register tile with one register."""
+        return self.place(value).only
+
+    def declare(self, value: Value, hint: str = "t") -> tuple[Place, str]:
+        """A new variable for a value, and the declaration to print before its first assignment.
+
+        That is "float " for a scalar (it goes in front of the assignment), "float t[8]; " for an
+        array.
+        """
+        place = Place.of(self.names.take(value.name or hint), extents_of(value))
+        self.places[value] = place
+        c = self.type(dtype_of(value))
+        return place, f"{c} {place.root}[{prod(place.extents)}]; " if place.array else f"{c} "
+
+    def declare_only(self, value: Value, hint: str = "t") -> Place:
+        """A new variable for a value, declared on a line of its own."""
+        place, declaration = self.declare(value, hint)
+        self.lines.add(declaration.strip() if place.array else f"{declaration}{place.root};")
+        return place
+
+    def declare_storage(self, value: Value) -> None:
+        """A variable for a storage; values that name the storage stand there."""
+        if not value.storage or value.storage in self._storages:
+            raise Fault(f"{value}: storage {value.storage!r} cannot be declared")
+        self._storages[value.storage] = self.declare_only(value, value.storage).root
+
+    # ---- statements ------------------------------------------------------------------------
+
+    def walk(self, extents: tuple[int, ...], *places: Place) -> Walk:
+        """Loops over registers (see `places.walk`), the macro entered."""
+        found = walk(extents, *places)
+        if found.loops:
+            self.prelude.use("UNROLL")
+        return found
+
+    def elementwise(
+        self, result: Value, operands: Sequence[Value], render: Callable[..., str], hint: str = "t"
+    ) -> None:
+        """Print `result = render(operands)` register by register; operands broadcast."""
+        self.assign_each(result, [self.place(v) for v in operands], render, hint)
+
+    def assign_each(
+        self, result: Value, sources: Sequence[Place], render: Callable[..., str], hint: str = "t"
+    ) -> None:
+        """As `elementwise`, from places."""
+        target, declaration = self.declare(result, hint)
+        found = self.walk(target.extents, target, *sources)
+        to, *registers = found.registers
+        self.lines.add(f"{declaration}{found.header}{to} = {render(*registers)};")
+
+    def alias(self, value: Value, place: Place, hint: str = "t") -> None:
+        """Let a value stand where another one does; copied where that place is overwritten."""
+        if place.mutable:
+            self.assign_each(value, [place], lambda x: x, hint)
+        else:
+            self.places[value] = place
+
+    def variable(self, value: Value) -> Place:
+        """A place whose address can be taken: a literal gets a variable."""
+        place = self.place(value)
+        if place.variable:
+            return place
+        dtype = dtype_of(value)
+        name = self.names.take("held")
+        self.lines.add(f"{self.type(dtype)} {name} = {place.only};")
+        return Place(name, place.extents, place.strides)
+
+
+def dtype_of(value: Value) -> DType:
+    """The dtype of a scalar or a register tile."""
+    if not isinstance(value.type, Scalar | Regs):
+        raise Fault(f"{value} is no scalar and not in registers")
+    return value.type.dtype
+
+
+def extents_of(value: Value) -> tuple[int, ...]:
+    """Register extents of a value; () for a scalar."""
+    return value.type.extents if isinstance(value.type, Regs) else ()
