@@ -5,7 +5,7 @@ Knows a decoder only by what it offers, so that the loop is the same on every de
 
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -108,7 +108,7 @@ class Generation(Iterator[Piece]):
         """Ends the generation early; `finish` stays `interrupt` unless it had ended."""
         self._pieces.close()
 
-    def _run(self) -> Iterator[Piece]:
+    def _run(self) -> Generator[Piece, None, None]:
         hear = self._progress or (lambda stage, done, total: None)
         start = time.perf_counter()
         if self._limit < 1:
