@@ -43,6 +43,13 @@ class DType:
         return self.kind in (Kind.INT, Kind.UINT)
 
     @property
+    def int_range(self) -> tuple[int, int]:
+        """The least and the greatest number of an integer type."""
+        if self.kind is Kind.UINT:
+            return 0, (1 << self.bits) - 1
+        return -(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1
+
+    @property
     def is_bool(self) -> bool:
         return self.kind is Kind.BOOL
 

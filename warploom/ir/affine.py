@@ -1,28 +1,52 @@
 """What is known of integer scalars without running anything: affine form, divisibility, sign. The
 front end recognises windows with it (`hi − lo` constant), lowering picks access widths and drops
-checks."""
+checks. Index arithmetic is taken not to overflow its dtype; constants wrap as both devices do."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from math import gcd
 
+from warploom.base.dtypes import DType
 from warploom.ir.kernel import walk
 from warploom.ir.op import Block, Op, Value
 from warploom.ir.ops.control import For
-from warploom.ir.ops.scalar import Binary, BlockId, Cast, Const, Dim, GridDim, Select
+from warploom.ir.ops.scalar import (
+    Binary,
+    BlockId,
+    Cast,
+    Const,
+    Dim,
+    GridDim,
+    Select,
+    scalar_of,
+)
 from warploom.ir.types import Scalar
 
 _CAP = 1 << 20  # no access is wider than 16 elements; a bound keeps zero finite
 
+_FOLDED: dict[str, Callable[[int, int], int]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "floordiv": lambda a, b: a // b,
+    "mod": lambda a, b: a % b,
+    "max": max,
+    "min": min,
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Affine:
-    """constant + Σ coefficient · root; roots are compared by meaning, not by identity."""
+    """constant + Σ coefficient · root. Roots are numbers that `ScalarFacts` gives out by meaning;
+    only forms of one `ScalarFacts` may be compared."""
 
     constant: int = 0
-    terms: tuple[tuple[Hashable, int], ...] = ()
+    terms: tuple[tuple[int, int], ...] = ()
 
     def plus(self, other: Affine, sign: int = 1) -> Affine:
         """self + sign · other."""
@@ -39,19 +63,30 @@ class Affine:
     def is_constant(self) -> bool:
         return not self.terms
 
+    @property
+    def is_root(self) -> bool:
+        """One root and nothing else."""
+        return self.constant == 0 and len(self.terms) == 1 and self.terms[0][1] == 1
 
-def _pack(constant: int, terms: dict[Hashable, int]) -> Affine:
-    kept = tuple(sorted(((r, c) for r, c in terms.items() if c), key=lambda t: (hash(t[0]), t[1])))
-    return Affine(constant, kept)
+
+def _pack(constant: int, terms: dict[int, int]) -> Affine:
+    return Affine(constant, tuple(sorted((root, c) for root, c in terms.items() if c)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Fact:
+    form: Affine
+    divisor: int
+    nonnegative: bool
 
 
 @dataclass(slots=True)
 class ScalarFacts:
-    """Facts of the scalars of one kernel. Loops must be noted to know anything of their indices."""
+    """Facts of the scalars of one kernel. Loops must be noted before their index is asked for."""
 
     loops: dict[Value, tuple[Value, Value]] = field(default_factory=dict)
-    _forms: dict[Value, Affine] = field(default_factory=dict)
-    _divisors: dict[Value, int] = field(default_factory=dict)
+    _facts: dict[Value, _Fact] = field(default_factory=dict)
+    _roots: dict[Hashable, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, block: Block) -> ScalarFacts:
@@ -68,10 +103,7 @@ class ScalarFacts:
 
     def affine(self, value: Value) -> Affine:
         """Affine form; what is not a sum or a multiple by a constant is a root."""
-        form = self._forms.get(value)
-        if form is None:
-            form = self._forms[value] = self._affine(value)
-        return form
+        return self._fact(value).form
 
     def difference(self, hi: Value, lo: Value) -> int | None:
         """hi − lo where it is the same number always."""
@@ -79,57 +111,94 @@ class ScalarFacts:
         return form.constant if form.is_constant else None
 
     def constant(self, value: Value) -> int | None:
-        """The number that a scalar always has, or None."""
+        """The number that an integer scalar always has, or None."""
         form = self.affine(value)
         return form.constant if form.is_constant else None
 
-    def _affine(self, value: Value) -> Affine:
-        op = value.owner
-        if isinstance(op, Const) and not isinstance(op.number, float):
-            return Affine(int(op.number))
-        if isinstance(op, Cast) and _is_index(op.value) and _is_index(value):
-            return self.affine(op.value)
-        if isinstance(op, Binary) and _is_index(value):
-            lhs, rhs = self.affine(op.lhs), self.affine(op.rhs)
-            if op.kind == "add":
-                return lhs.plus(rhs)
-            if op.kind == "sub":
-                return lhs.plus(rhs, -1)
-            if op.kind == "mul" and (lhs.is_constant or rhs.is_constant):
-                return rhs.times(lhs.constant) if lhs.is_constant else lhs.times(rhs.constant)
-        return Affine(0, ((self._root(value), 1),))
-
-    def _root(self, value: Value) -> Hashable:
-        op = value.owner
-        if isinstance(op, Dim):
-            return ("dim", op.tensor, op.axis)
-        if isinstance(op, BlockId | GridDim):
-            return (op.OPCODE, op.axis)
-        if (
-            isinstance(op, Op)
-            and op.is_pure
-            and len(op.results) == 1
-            and isinstance(value.type, Scalar)
-        ):
-            inner = tuple(self.affine(v) if _is_index(v) else v for v in op.operand_values())
-            return (op.OPCODE, tuple(op.attributes().values()), inner)
-        return value
-
     def divisor(self, value: Value) -> int:
         """The largest known power of two that always divides the value."""
-        known = self._divisors.get(value)
-        if known is None:
-            self._divisors[value] = 1  # a carried value that depends on itself proves nothing
-            known = self._divisors[value] = self._divisor(value)
-        return known
+        return self._fact(value).divisor
+
+    def is_nonnegative(self, value: Value) -> bool:
+        """True where the value is proven to be ≥ 0."""
+        return self._fact(value).nonnegative
+
+    # ---- how they are found: operands first, without recursion, each value once ------------
+
+    def _fact(self, value: Value) -> _Fact:
+        stack = [value]
+        while value not in self._facts:
+            top = stack[-1]
+            waiting = [v for v in self._sources(top) if v not in self._facts]
+            if waiting:
+                stack += waiting
+                continue
+            form = self._affine(top)
+            if form.is_constant:
+                number = _wrapped(form.constant, scalar_of(top).dtype)
+                self._facts[top] = _Fact(Affine(number), _power(number), number >= 0)
+            else:
+                self._facts[top] = _Fact(form, self._divisor(top), self._nonnegative(top))
+            stack.pop()
+        return self._facts[value]
+
+    def _sources(self, value: Value) -> Iterator[Value]:
+        """The scalars that a value's facts follow from."""
+        if value in self.loops:
+            yield from self.loops[value]
+        elif _is_arithmetic(value.owner):
+            assert isinstance(value.owner, Op)
+            yield from (v for v in value.owner.operand_values() if isinstance(v.type, Scalar))
+
+    def _affine(self, value: Value) -> Affine:
+        op = value.owner
+        if not _is_index(value):
+            return self._root(value)
+        if isinstance(op, Const):
+            return Affine(int(op.number))
+        if isinstance(op, Cast) and _is_index(op.value):
+            form = self.affine(op.value)
+            # A sum may have wrapped before it was cast: only a plain value is looked through.
+            plain = form.is_constant or (form.is_root and _keeps_number(op))
+            return form if plain else self._root(value)
+        if isinstance(op, Binary):
+            return self._binary(op)
+        return self._root(value)
+
+    def _binary(self, op: Binary) -> Affine:
+        lhs, rhs = self.affine(op.lhs), self.affine(op.rhs)
+        if lhs.is_constant and rhs.is_constant:
+            number = _folded(op, lhs.constant, rhs.constant)
+            return self._root(op.result) if number is None else Affine(number)
+        if op.kind == "add":
+            return lhs.plus(rhs)
+        if op.kind == "sub":
+            return lhs.plus(rhs, -1)
+        if op.kind == "mul" and lhs.is_constant:
+            return rhs.times(lhs.constant)
+        if op.kind == "mul" and rhs.is_constant:
+            return lhs.times(rhs.constant)
+        return self._root(op.result)
+
+    def _root(self, value: Value) -> Affine:
+        return Affine(0, ((self._roots.setdefault(self._meaning(value), len(self._roots)), 1),))
+
+    def _meaning(self, value: Value) -> Hashable:
+        """Equal for two values that are computed alike from equal values."""
+        op = value.owner
+        if not _is_arithmetic(op):
+            return value
+        assert isinstance(op, Op)
+        inner = tuple(
+            self.affine(v) if isinstance(v.type, Scalar) else v for v in op.operand_values()
+        )
+        # Attributes as text: 0.0 and −0.0 are equal numbers and different values.
+        return (op.OPCODE, tuple(map(repr, op.attributes().values())), inner)
 
     def _divisor(self, value: Value) -> int:
         op = value.owner
-        if isinstance(op, Const):
-            return _power(int(op.number)) if not isinstance(op.number, float) else 1
         if value in self.loops:
-            lo, step = self.loops[value]
-            return gcd(self.divisor(lo), self.divisor(step))
+            return gcd(*map(self.divisor, self.loops[value]))
         if isinstance(op, Cast) and _is_index(op.value):
             return self.divisor(op.value)
         if isinstance(op, Select):
@@ -142,25 +211,21 @@ class ScalarFacts:
                 return gcd(lhs, rhs)
         return 1
 
-    def is_nonnegative(self, value: Value) -> bool:
-        """True where the value is proven to be ≥ 0."""
+    def _nonnegative(self, value: Value) -> bool:
         op = value.owner
-        if isinstance(op, Const):
-            return op.number >= 0
+        if value in self.loops:
+            return all(map(self.is_nonnegative, self.loops[value]))
         if isinstance(op, Dim | BlockId | GridDim):
             return True
-        if value in self.loops:
-            lo, step = self.loops[value]
-            return self.is_nonnegative(lo) and self.is_nonnegative(step)
         if isinstance(op, Cast):
-            return self.is_nonnegative(op.value)
+            return _keeps_number(op) and self.is_nonnegative(op.value)
         if isinstance(op, Select):
             return self.is_nonnegative(op.yes) and self.is_nonnegative(op.no)
         if isinstance(op, Binary):
             lhs, rhs = self.is_nonnegative(op.lhs), self.is_nonnegative(op.rhs)
-            if op.kind in ("add", "mul", "floordiv", "min", "and", "shr"):
+            if op.kind in ("add", "mul", "floordiv", "min", "shr"):
                 return lhs and rhs
-            if op.kind == "max":
+            if op.kind in ("max", "and"):
                 return lhs or rhs
             if op.kind == "mod":
                 return rhs
@@ -169,6 +234,35 @@ class ScalarFacts:
 
 def _is_index(value: Value) -> bool:
     return isinstance(value.type, Scalar) and value.type.dtype.is_int
+
+
+def _is_arithmetic(op: Op | Block | None) -> bool:
+    """A pure operation that makes one scalar: equal operands give an equal result."""
+    if not isinstance(op, Op) or not op.is_pure or len(op.results) != 1:
+        return False
+    return isinstance(op.results[0].type, Scalar)
+
+
+def _keeps_number(op: Cast) -> bool:
+    """Whether a cast is from one integer type to another that holds all its numbers."""
+    if not (_is_index(op.value) and op.dtype.is_int):
+        return False
+    (low, high), (least, most) = scalar_of(op.value).dtype.int_range, op.dtype.int_range
+    return least <= low and high <= most
+
+
+def _wrapped(number: int, dtype: DType) -> int:
+    """The number that the low bits of `number` mean."""
+    low, _ = dtype.int_range
+    return (number - low) % (1 << dtype.bits) + low
+
+
+def _folded(op: Binary, lhs: int, rhs: int) -> int | None:
+    """Arithmetic of two constants; None where only a device may say what comes out."""
+    rule = _FOLDED.get(op.kind)
+    if rule is None or (rhs == 0 and op.kind in ("floordiv", "mod")):
+        return None
+    return rule(lhs, rhs)
 
 
 def _power(n: int) -> int:

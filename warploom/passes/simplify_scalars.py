@@ -13,8 +13,7 @@ from warploom.ir.types import Scalar
 def simplify_scalars(kernel: Kernel, target: Target) -> None:
     """Replace integer arithmetic of constants by constants.
 
-    Needs: nothing. Gives: a scalar whose affine form is a number in range of its dtype is a
-    literal.
+    Needs: nothing. Gives: an integer that is always the same number is a literal.
     """
     _simplify(kernel.body, ScalarFacts.of(kernel.body), {})
 
@@ -40,7 +39,7 @@ def _literal(op: Binary | Cast, facts: ScalarFacts) -> Const | None:
     if not type.dtype.is_int:
         return None
     number = facts.constant(op.result)
-    if number is None or not -(2 ** (type.dtype.bits - 1)) <= number < 2 ** (type.dtype.bits - 1):
+    if number is None:
         return None
     literal = Const(number=number, dtype=type.dtype, loc=op.loc)
     literal.results = (Value(type, op.result.name, op.loc),)

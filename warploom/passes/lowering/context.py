@@ -13,7 +13,7 @@ from warploom.ir.affine import ScalarFacts
 from warploom.ir.builder import Builder
 from warploom.ir.kernel import Kernel
 from warploom.ir.layout.layout import Layout, Mode, Place
-from warploom.ir.op import Block, Op, Value
+from warploom.ir.op import REGISTRY, Block, Op, Stage, Value
 from warploom.ir.ops import index, registers, scalar
 from warploom.ir.types import Regs, Scalar, Tile
 
@@ -37,6 +37,14 @@ class LoweringRules:
 
         return register
 
+    def missing(self) -> list[str]:
+        """Opcodes that are not legal at the machine stage and have no rule."""
+        return sorted(
+            opcode
+            for opcode, cls in REGISTRY.items()
+            if Stage.MACHINE not in cls.STAGES and cls not in self.rules
+        )
+
 
 lowers = LoweringRules()
 
@@ -53,7 +61,7 @@ class Lowering:
         # Coordinates depend on nothing but lane and warp, so they are made once, before all else.
         self.prologue = Builder(Block(), kernel.loc)
         self._coordinates: dict[tuple[Layout, int, int], Value] = {}
-        self._digits: dict[tuple[Layout, Mode, int], Value] = {}
+        self._digits: dict[tuple[Layout, Mode, int, int], Value] = {}
         self._replica: dict[Layout, Value | None] = {}
 
     # ---- values ------------------------------------------------------------------------------
@@ -80,7 +88,9 @@ class Lowering:
         assert isinstance(lowered.type, Regs)
         if lowered.type.extents == extents:
             return lowered
-        return self.build.emit(registers.Spread(value=lowered, extents=extents), lowered.name)
+        spread = self.build.emit(registers.Spread(value=lowered, extents=extents), lowered.name)
+        spread.type = replace(registers.regs_of(spread), layout=lowered.type.layout)
+        return spread
 
     def whole(self, value: Value) -> Value:
         """A tile value with all the registers of its layout."""
@@ -180,13 +190,14 @@ class Lowering:
         return self.prologue.emit(registers.Binary(lhs=digit, rhs=by, kind="mul"))
 
     def _digit(self, layout: Layout, mode: Mode, rank: int) -> Value:
-        key = (layout, mode, rank)
+        # Two replicating digits of a layout may be equal but for where they stand.
+        divisor = layout.divisor(mode)
+        key = (layout, mode, divisor, rank)
         found = self._digits.get(key)
         if found is None:
             lane = mode.place is Place.LANE
             source = index.Lane(rank=rank) if lane else index.Warp(rank=rank)
             number = self.prologue.emit(source)
-            divisor = layout.divisor(mode)
             total = 32 if lane else layout.warps
             if divisor == 1 and mode.extent == total:
                 found = number

@@ -65,7 +65,7 @@ def width(layout: Layout, dtype: DType, *extents: int) -> int:
     last = len(layout.shape) - 1
     run = min(layout.run(last), 16 // dtype.bytes)
     run = gcd(run, layout.shape[last], *extents)
-    return 1 << (run.bit_length() - 1)
+    return run & -run
 
 
 def _groups(layout: Layout, vec: int) -> tuple[int, ...]:

@@ -111,7 +111,7 @@ def access_width(
     if view.origins[axis] is not None:
         # The end of a `rows` view along the fast axis need not fall on a group.
         width = 1
-    return 1 << (width.bit_length() - 1)
+    return width & -width
 
 
 def window(
@@ -127,11 +127,10 @@ def window(
     rank = len(layout.shape)
     windows = [axis for axis, n in enumerate(sizes) if n is not None]
     vec_axis, vec = max(rank - 1, 0), 1
-    for t, axis in enumerate(windows):
-        if view.type.cls.strides[axis] == "1":
-            width = access_width(lower, view, starts, axis, t, layout)
-            if width > 1:
-                vec_axis, vec = t, width
+    if view.type.cls.strides.count("1") == 1:  # a second such axis would shift the groups
+        for t, axis in enumerate(windows):
+            if view.type.cls.strides[axis] == "1":
+                vec_axis, vec = t, access_width(lower, view, starts, axis, t, layout)
     lowered = [lower.get(s) for s in starts]
     base = base_of(lower, view, list(lowered))
     predicate = _scalar_bounds(lower, view, starts, sizes, rank)
@@ -304,10 +303,12 @@ def gather(lower: Lowering, op: tile.Gather) -> None:
 
 
 def _index_bounds(lower: Lowering, view: View, axis: int, index: Value, rank: int) -> Value:
-    assert isinstance(index.type, Regs)
-    extent = lower.index_cast(view.extents[axis], index.type.dtype)
+    extent, dtype = view.extents[axis], registers.regs_of(index).dtype
+    if dtype == i32 and scalar.scalar_of(extent).dtype == i64:
+        index, dtype = lower.build.emit(registers.Cast(value=index, dtype=i64)), i64
+    extent = lower.index_cast(extent, dtype)
     below = registers.Compare(lhs=index, rhs=lower.splat(extent, rank), kind="lt")
-    zero = lower.splat_const(0, index.type.dtype, rank)
+    zero = lower.splat_const(0, dtype, rank)
     above = registers.Compare(lhs=index, rhs=zero, kind="ge")
     return lower.binary("and", lower.build.emit(above), lower.build.emit(below))
 
@@ -338,6 +339,24 @@ def load_scalar(lower: Lowering, op: scalar.Load) -> None:
         other=None if op.other is None else lower.get(op.other),
         read_only=read_only(lower, view.root),
     )
+    lower.put(op.result, lower.build.emit(made))
+
+
+@lowers(scalar.Dim)
+def dim(lower: Lowering, op: scalar.Dim) -> None:
+    view = view_of(lower, op.tensor)
+    extent = view.extents[op.axis]
+    if view.root is not op.tensor:
+        zero = lower.build.const(0, scalar.scalar_of(extent).dtype)
+        extent = lower.index_cast(
+            lower.arith("max", extent, zero), scalar.scalar_of(op.result).dtype
+        )
+    lower.put(op.result, extent)
+
+
+@lowers(scalar.Stride)
+def stride(lower: Lowering, op: scalar.Stride) -> None:
+    made = scalar.Stride(tensor=view_of(lower, op.tensor).root, axis=op.axis)
     lower.put(op.result, lower.build.emit(made))
 
 

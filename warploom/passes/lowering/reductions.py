@@ -25,8 +25,8 @@ def identity(kind: str, dtype: DType) -> int | float | bool:
         return kind == "and"
     if dtype.is_float:
         return float("-inf") if kind == "max" else float("inf")
-    bits = dtype.bits - 1
-    return -(1 << bits) if kind == "max" else (1 << bits) - 1
+    least, most = dtype.int_range
+    return least if kind == "max" else most
 
 
 def xor_masks(layout: Layout, axis: int) -> Iterator[int]:
