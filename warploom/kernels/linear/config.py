@@ -29,9 +29,11 @@ class Config:
 def choose(dtype: str, tokens: int, rows: int, columns: int) -> Config:
     """The tile for `tokens` × `columns` activations and `rows` × `columns` weights of `dtype`."""
     if dtype == "f32":
-        # 16 lanes × 4 elements × 3: rows of 576, 1536, … are covered without a remainder.
-        width = 192 if columns % 192 == 0 and columns % 256 else 256
-        return Config(8 if tokens <= 4 else 4, width, 1)
+        # 16 lanes × 4 elements × 3: a row of 576 is covered without a remainder. Other lanes deal
+        # with fewer rows, so there BN is always 8.
+        if columns % 192 == 0 and columns % 256:
+            return Config(8, 192, 1)
+        return Config(8 if tokens <= 4 else 4, 256, 1)
     few = tokens <= 2
     block = 8 if few and rows >= MANY_ROWS else 4
     depth = min(4 if few else 2, max(1, -(-columns // 256)))
