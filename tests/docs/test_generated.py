@@ -1,0 +1,97 @@
+"""docs/errors.md and docs/language.md are made from the code and are up to date.
+
+The part between the marks is written by `pytest tests/docs/test_generated.py --update-golden`.
+"""
+
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import warploom as wl
+from tests.docs.blocks import ROOT
+from warploom.base.errors import CODES, LETTERS
+from warploom.testing.golden import difference
+
+GOLDENS = ROOT / "tests" / "golden"
+
+
+def example_of(code: str, texts: dict[str, str]) -> str:
+    """The shortest golden report with a code, or nothing."""
+    pattern = re.compile(rf"^\w+\[{code}\]: .*?(?=^\w+\[[A-Z]\d{{3}}\]: |\Z)", re.M | re.S)
+    found = [match[0].rstrip() for text in texts.values() for match in pattern.finditer(text)]
+    return min(found, key=lambda text: (len(text), text), default="")
+
+
+def errors_page() -> str:
+    """Every code with its paragraph and, where a golden has one, a report."""
+    texts = {str(p): p.read_text(encoding="utf-8") for p in sorted(GOLDENS.rglob("*.txt"))}
+    lines: list[str] = []
+    for letter, (meaning, kind) in LETTERS.items():
+        codes = [code for code in CODES.values() if code.code.startswith(letter)]
+        if codes:
+            lines += [f"## {letter}: {meaning} (`wl.{kind.__name__}`)", ""]
+        for code in sorted(codes, key=lambda entry: entry.code):
+            lines += [f"### {code.code} {code.title}", "", code.paragraph, ""]
+            if example := example_of(code.code, texts):
+                lines += ["```", example, "```", ""]
+    return "\n".join(lines)
+
+
+def language_page() -> str:
+    """Every public name of `wl` with its signature and docstring, module by module."""
+    lines: list[str] = []
+    for module, names in wl._MODULES.items():
+        loaded = importlib.import_module(f"warploom.{module}")
+        first = (loaded.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
+        lines += [f"### {module.rpartition('.')[2]}", "", first, ""]
+        for name in (word.partition("=")[0] for word in names.split()):
+            lines += entry_of(name)
+    return "\n".join(lines)
+
+
+def entry_of(name: str) -> list[str]:
+    """One name: its call and its docstring. A dtype is its own explanation."""
+    value = getattr(wl, name)
+    if isinstance(value, wl.DType):
+        return [f"- `wl.{name}`: {value.bytes} bytes, NumPy's `{value.numpy}`", ""]
+    text = inspect.getdoc(value)
+    assert text, f"wl.{name} has no docstring"
+    call = "" if inspect.isclass(value) else arguments_of(value)
+    return [f"#### `wl.{name}{call}`", "", text, ""]
+
+
+def arguments_of(function: object) -> str:
+    """The parameters by name, with their defaults."""
+    parts: list[str] = []
+    for parameter in inspect.signature(function).parameters.values():  # type: ignore[arg-type]
+        plain = parameter.default is parameter.empty or parameter.default is None
+        star = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}
+        name = star.get(parameter.kind, "") + parameter.name
+        parts.append(name if plain else f"{name}={parameter.default!r}")
+    return f"({', '.join(parts)})"
+
+
+PAGES = {"errors.md": errors_page, "language.md": language_page}
+BEGIN, END = "<!-- generated: begin -->\n", "<!-- generated: end -->\n"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_up_to_date(name: str, request: pytest.FixtureRequest) -> None:
+    path = Path(ROOT) / "docs" / name
+    old = path.read_text(encoding="utf-8")
+    before, _, rest = old.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    made = before + BEGIN + PAGES[name]() + "\n" + END + after
+    if request.config.getoption("--update-golden"):
+        path.write_text(made, encoding="utf-8", newline="\n")
+    else:
+        assert old == made, difference(old, made, name)
+
+
+def test_every_code_has_a_report_that_a_test_reads() -> None:
+    texts = {str(p): p.read_text(encoding="utf-8") for p in GOLDENS.rglob("*.txt")}
+    bare = [code for code in CODES if not example_of(code, texts)]
+    assert not bare, f"codes without a golden report: {' '.join(sorted(bare))}"
