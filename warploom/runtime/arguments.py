@@ -1,7 +1,7 @@
 """From the arguments of a call to what a launch needs: views, scalars, constants, a variant's key.
 
-Knows the signature of a kernel and the rules for arguments, not what the kernel does with them: which
-ones it writes is checked by `check_written`, when a variant exists.
+Knows the signature of a kernel and the rules for arguments, not what the kernel does with them:
+which ones it writes is checked by `check_written`, when a variant exists.
 """
 
 from __future__ import annotations
@@ -55,8 +55,10 @@ class Arguments:
         return tuple(out)
 
 
-def bind(kernel: str, signature: Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
-    """Match the arguments of a call with the parameters; raises LaunchError by name of the mistake."""
+def bind(
+    kernel: str, signature: Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Arguments:
+    """Match the arguments of a call with the parameters; raises LaunchError naming the mistake."""
     parameters = signature.parameters
     given = _match(kernel, parameters, args, kwargs)
     names: list[str] = []
@@ -131,9 +133,10 @@ def _unknown(
         if name in names[:positional]:
             return error("H027", f"`{name}` of `{kernel}` is given by position and by name")
     name = next(n for n in kwargs if n not in names)
-    near = difflib.get_close_matches(name, names, n=1)
-    if not near:
-        near = [n for n in names if n.lower() == name.lower()]
+    # Two letters of which one is wrong are near enough, where that parameter was not given.
+    absent = [n for n in names[positional:] if n not in kwargs]
+    near = [n for n in names if n.lower() == name.lower()]
+    near = near or difflib.get_close_matches(name, absent, n=1, cutoff=0.5)
     if name in ("warps", "stream", "cluster", "cooperative", "pdl", "grid"):
         hint = f"launch options go to `{kernel}.launch(grid, {name}=…)`"
         if name == "grid":
@@ -227,7 +230,9 @@ def _constant_key(name: str, value: Any) -> Any:
         hash(key)
     except TypeError:
         kind = type(value).__name__
-        hint = "use a tuple" if isinstance(value, (list, set)) else "pass it as a tensor or a scalar"
+        hint = (
+            "use a tuple" if isinstance(value, (list, set)) else "pass it as a tensor or a scalar"
+        )
         if isinstance(value, np.ndarray) or hasattr(value, "__dlpack__"):
             hint = "an array is an argument: declare the parameter `wl.Tensor`"
         text = f"constant `{name}` cannot be hashed ({kind})"

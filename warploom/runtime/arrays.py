@@ -205,9 +205,8 @@ def _cuda_interface(value: Any, name: str) -> View:
     shape = tuple(facts["shape"])
     _checked_rank(shape, name)
     given = facts.get("strides")
-    if given is None:
-        strides = dlpack.contiguous(shape)
-    else:
+    strides = dlpack.contiguous(shape)
+    if given is not None:
         strides = tuple(s // dtype.bytes for s in given)
     address, read_only = facts["data"]
     index = getattr(getattr(value, "device", None), "id", None)
@@ -236,9 +235,7 @@ def _dlpack(value: Any, name: str) -> View:
     flags = getattr(value, "flags", None)
     writable = on_gpu or bool(getattr(flags, "writeable", False))
     keep = (value, capsule)
-    view = View(
-        facts.dtype, facts.shape, facts.strides, facts.address, place, writable, keep, None
-    )
+    view = View(facts.dtype, facts.shape, facts.strides, facts.address, place, writable, keep, None)
     if not on_gpu:
         view.host = _as_numpy(view)
     return view

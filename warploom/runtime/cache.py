@@ -58,7 +58,7 @@ class Entry:
 
 
 class DiskCache:
-    """Entries by kind and key below one folder. Safe under racing processes; never raises OSError."""
+    """Entries by kind and key below one folder. Safe among processes; never raises OSError."""
 
     def __init__(self, root: Path | None) -> None:
         self.folder = root
@@ -120,6 +120,17 @@ class DiskCache:
                 with contextlib.suppress(OSError):
                     size = sum(f.stat().st_size for f in path.iterdir())
                     yield Entry(kind, path.name, path, size, path.stat().st_mtime)
+
+    def is_writable(self) -> bool:
+        """Whether entries can be stored now."""
+        if self.root is None:
+            return False
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            os.rmdir(tempfile.mkdtemp(prefix=f".new-{os.getpid()}-", dir=self.root))
+        except OSError:
+            return False
+        return True
 
     def clear(self) -> int:
         """Remove every entry and what dead processes left; returns the number of entries."""

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from warploom.base import target as targets
+from warploom.base.errors import error
 from warploom.base.target import Target
 from warploom.codegen.emitter import CudaSource, emit
 from warploom.frontend import build as front_end
@@ -30,7 +31,7 @@ from warploom.runtime.stats import counters
 from warploom.sim import program as simulator
 
 LEVELS = ("tile", "roles", "machine", "cuda", "ptx", "sass")
-_ENTRY, _CUBIN, _CUDA = "entry.json", "kernel.cubin", "kernel.cu"
+ENTRY, _CUBIN, _CUDA = "entry.json", "kernel.cubin", "kernel.cu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,9 @@ def sim_program(request: Request) -> tuple[Kernel, simulator.Program]:
 
 def key_fields(request: Request, target: Target) -> dict[str, str]:
     """Everything that decides the code of a variant, by name: the source key is its hash."""
-    fields = {name: _short(text) for name, text in source_key_parts(request.function, request.constants)}
+    fields = {
+        name: _short(text) for name, text in source_key_parts(request.function, request.constants)
+    }
     fields["kernel"] = request.name
     for name, type_ in request.types:
         fields[f"argument {name}"] = str(type_)
@@ -155,7 +158,7 @@ def gpu_image(request: Request, target: Target) -> Image:
     )
     meta = {k: v for k, v in asdict(image).items() if k != "cubin"}
     entry = {"image": image_key, "meta": meta, "fields": fields}
-    store.store(cache.SOURCE, key, {_ENTRY: json.dumps(entry).encode()})
+    store.store(cache.SOURCE, key, {ENTRY: json.dumps(entry).encode()})
     return image
 
 
@@ -172,12 +175,14 @@ def _from_disk(store: cache.DiskCache, key: str) -> Image | None:
     if entry is None:
         return None
     try:
-        described = json.loads(entry[_ENTRY])
+        described = json.loads(entry[ENTRY])
         meta = described["meta"]
         held = store.load(cache.IMAGE, described["image"])
         if held is None:
             return None
-        parameters = tuple(p if isinstance(p, str) else tuple(p) for p in meta["layout"]["parameters"])
+        parameters = tuple(
+            p if isinstance(p, str) else tuple(p) for p in meta["layout"]["parameters"]
+        )
         layout = Layout(meta["layout"]["format"], parameters)
         return Image(
             held[_CUBIN],
@@ -191,6 +196,15 @@ def _from_disk(store: cache.DiskCache, key: str) -> Image | None:
         # Written by a version that named things differently under an equal key: cannot happen
         # unless a file was edited by hand, and then it is built again.
         return None
+
+
+def target_named(arch: str) -> Target:
+    """The target of a name such as sm_80; raises LaunchError H021."""
+    found = targets.TARGETS.get(arch)
+    if found is None:
+        hint = f"targets: {', '.join(targets.TARGETS)}"
+        raise error("H021", f"there is no target `{arch}`", hint=hint)
+    return found
 
 
 def text(request: Request, level: str, target: Target) -> str:

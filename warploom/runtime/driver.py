@@ -1,7 +1,7 @@
 """The CUDA driver: devices, memory, modules, launches, streams, graphs.
 
-With `nvrtc.py` the only module that imports `cuda`, and that at the first call: importing Warploom and
-compiling never touch the driver. Knows no kernel: a launch is an entry, sizes and packed words.
+With `nvrtc.py` the only module that imports `cuda`, and that at the first call: importing Warploom
+and compiling never touch the driver. Knows no kernel: a launch is an entry, sizes, packed words.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def call(result: tuple[Any, ...], doing: str, code: str = "H023") -> Any:
 def _notes(status: int) -> tuple[str, ...]:
     if status in (700, 716, 717, 718, 719, 710, 715):
         return (
-            "an earlier launch broke the GPU's context; nothing runs on it in this process any more",
+            "an earlier launch broke the GPU's context: this process cannot use it any more",
             "run the same call with NumPy arrays to see what the kernel did wrong",
         )
     if status in (209, 218):

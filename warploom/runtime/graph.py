@@ -1,7 +1,7 @@
 """Graphs: the launches of a function, recorded once and replayed as one.
 
-On a GPU a CUDA graph; on the simulator the list of launches, run again one after another. Either way
-the recorded launches keep their arrays alive and see what these hold at the replay.
+On a GPU a CUDA graph; on the simulator the list of launches, run again one after another. Either
+way the recorded launches keep their arrays alive and see what these hold at the replay.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ class Recording:
             if launch.place != SIM:
                 self.capture = driver.Capture(int(launch.place[4:]))
         if launch.place != self.place:
-            text = f"a graph holds launches of one device; {self.place} and {launch.place} were used"
+            text = (
+                f"a graph holds launches of one device; {self.place} and {launch.place} were used"
+            )
             raise error("H014", text)
         if self.capture is not None:
             launch(int(self.capture.stream))
@@ -75,8 +77,8 @@ class Graph:
     def replay(self, stream: Any = None) -> None:
         """Run the launches again, on a GPU as one launch.
 
-        `stream`: as in `kernel.launch`; by default the one given to `wl.graph`, else torch's current
-        stream where torch's tensors were recorded, else the default stream.
+        `stream`: as in `kernel.launch`; by default the one given to `wl.graph`, else torch's
+        current stream where torch's tensors were recorded, else the default stream.
         """
         chosen = self._stream if stream is None else stream_handle(stream)
         if self._executable is None:

@@ -1,4 +1,4 @@
-"""`wl.kernel`: a Python function as a kernel object that compiles itself for the arguments it meets."""
+"""`wl.kernel`: a Python function as an object that compiles itself for the arguments it meets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_WARPS = 32
 
 
 class Kernel:
-    """A kernel: `k[grid](…)` launches it, `k.launch(grid, …)` with options, `k.options(…)` varies it.
+    """A kernel: `k[grid](…)` launches it, `k.launch(grid, …)` takes options.
 
     The function is read, never called. It is compiled at the first launch with arguments of a class
     (dtype, kind of strides, alignment) and constants that it has not met.
@@ -122,7 +122,9 @@ class Kernel:
             raise error("H025", text, hint=f"add one:\n{self.skeleton()}")
         if name and name not in self.examples:
             names = ", ".join(self.examples)
-            raise error("H025", f"kernel `{self.name}` has no example `{name}`", hint=f"it has: {names}")
+            raise error(
+                "H025", f"kernel `{self.name}` has no example `{name}`", hint=f"it has: {names}"
+            )
         make = self.examples[name or next(iter(self.examples))]
         call = make(Make(device, seed))
         if not isinstance(call, Call):
@@ -168,7 +170,7 @@ class Kernel:
                 return found
         with self._lock:
             if self._watch is None or not self._watch.is_current():
-                # A captured value is a constant of the code: what was compiled with the old one goes.
+                # A captured value is a constant of the code: code with the old one goes.
                 self._variants.clear()
                 self._watch = watch(self.__wrapped__)
             found = self._variants.get(key)

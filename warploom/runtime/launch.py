@@ -1,4 +1,4 @@
-"""Launchers and calls: a kernel with its grid and options, waiting for arguments or holding them."""
+"""Launchers and calls: a kernel with its grid and options, without arguments or with them."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class Launcher:
     def bound(self, *args: Any, **kwargs: Any) -> Bound:
         """The launch with these arguments, compiled and packed: `b()` is the cheapest replay.
 
-        The arrays are held; their values at the replay count. A bound launch follows torch's current
-        stream at each call unless the launcher names a stream, and takes part in `wl.graph`.
+        The arrays are held; their values at the replay count. A bound launch follows torch's
+        current stream at each call unless the launcher names a stream.
         """
         arguments, variant = self._prepare(args, kwargs)
         return self._bind(arguments, variant)
@@ -123,11 +123,11 @@ class Call:
             runs.append(_findings(kernel.name, result, seed))
         return merge(runs)
 
-    def text(self, level: str) -> str:
+    def text(self, level: str, arch: str = "") -> str:
         """The compiled kernel at a level: tile, roles, machine, cuda, ptx or sass.
 
-        Compiled for the GPU of the arguments, for sm_90a where they are on the simulator. Needs
-        no driver. Raises LaunchError H021 for another level.
+        Compiled for `arch`, by default for the GPU of the arguments, for sm_90a where they are on
+        the simulator. Needs no driver. Raises LaunchError H021 for another level or architecture.
         """
         if level not in compiler.LEVELS:
             known = ", ".join(compiler.LEVELS)
@@ -135,7 +135,12 @@ class Call:
         arguments = self.arguments
         request = self.kernel.request(arguments, self.launcher.warps)
         place = arguments.place
-        target = compiler.targets.DEFAULT if place == SIM else target_for(places.gpu_number(place))
+        if arch:
+            target = compiler.target_named(arch)
+        elif place == SIM:
+            target = compiler.targets.DEFAULT
+        else:
+            target = target_for(places.gpu_number(place))
         return compiler.text(request, level, target)
 
     def bench(self, rounds: int = 20, repeats: int = 10) -> float:

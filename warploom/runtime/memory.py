@@ -124,7 +124,7 @@ class DeviceArray:
         return self._at(self.address, wanted, dlpack.contiguous(wanted))
 
     @property
-    def T(self) -> DeviceArray:  # noqa: N802
+    def T(self) -> DeviceArray:
         """The view with the axes reversed."""
         return self._at(self.address, self.shape[::-1], self.strides[::-1])
 
@@ -141,9 +141,7 @@ class DeviceArray:
             raise error("H028", text, hint=hint)
         driver.copy_in(self.device, self.address, host)
 
-    def _at(
-        self, address: int, shape: tuple[int, ...], strides: tuple[int, ...]
-    ) -> DeviceArray:
+    def _at(self, address: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> DeviceArray:
         return DeviceArray(self._memory, address, self._element, shape, strides, self.device)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -154,30 +152,24 @@ class DeviceArray:
         if stream != -1:
             driver.synchronize(self.device)
         place = self.__dlpack_device__()
-        return dlpack.export(
-            self, self.address, self.shape, self.strides, self._element, place
-        )
+        return dlpack.export(self, self.address, self.shape, self.strides, self._element, place)
 
     def __repr__(self) -> str:
         shape = "x".join(map(str, self.shape))
         return f"<DeviceArray {self._element.name} {shape} on gpu:{self.device}>"
 
 
-def device_empty(
-    shape: int | tuple[int, ...], dtype: Any, device: int | str = 0
-) -> DeviceArray:
+def device_empty(shape: int | tuple[int, ...], dtype: Any, device: int | str = 0) -> DeviceArray:
     """A new contiguous array on a GPU; nothing is written to it.
 
-    `dtype` is a NumPy type, or one of Warploom's such as `wl.bf16`; `device` a number or a word such
-    as "gpu:1". Raises LaunchError where no GPU can be used or its memory does not suffice.
+    `dtype` is a NumPy type, or one of Warploom's such as `wl.bf16`; `device` a number or a word
+    such as "gpu:1". Raises LaunchError where no GPU can be used or its memory does not suffice.
     """
     device = device if isinstance(device, int) else places.gpu_number(device)
     extents = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
     element = element_type(dtype)
     memory = _Allocation(device, prod(extents) * element.bytes)
-    return DeviceArray(
-        memory, memory.address, element, extents, dlpack.contiguous(extents), device
-    )
+    return DeviceArray(memory, memory.address, element, extents, dlpack.contiguous(extents), device)
 
 
 def element_type(dtype: Any) -> DType:
@@ -221,7 +213,9 @@ def to_numpy(array: Any) -> np.ndarray:
     """
     if isinstance(array, np.ndarray):
         return array
-    view = array.__warploom_view__() if isinstance(array, DeviceArray) else arrays.read(array, "array")
+    view = (
+        array.__warploom_view__() if isinstance(array, DeviceArray) else arrays.read(array, "array")
+    )
     if view.place == SIM:
         assert view.host is not None
         return view.host

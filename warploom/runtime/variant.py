@@ -65,9 +65,7 @@ class BoundSim:
 
     __slots__ = ("_arguments", "_grid", "_keep", "_program", "place", "source")
 
-    def __init__(
-        self, program: Program, grid: Grid, arguments: list[Any], keep: Arguments
-    ) -> None:
+    def __init__(self, program: Program, grid: Grid, arguments: list[Any], keep: Arguments) -> None:
         self._program = program
         self._grid = grid
         self._arguments = arguments
@@ -171,7 +169,7 @@ def target_for(device: int) -> Target:
     if found is None:
         major, minor = facts.capability
         text = f"GPU {device} ({facts.name}, compute capability {major}.{minor}) is not supported"
-        hint = "kernels of level 1 run on compute capability 8.0 to 9.0; the simulator runs anywhere"
+        hint = "kernels run on compute capability 8.0 to 9.0, and on the simulator anywhere"
         raise error("H020", text, hint=hint)
     return found
 

@@ -1,0 +1,208 @@
+"""`warploom explain X`: a kernel, an operation `family.op`, or an error code such as R101.
+
+`--coverage` lists, operation by operation, who declares, simulates, prints and tests it.
+"""
+
+import argparse
+import inspect
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import warploom.codegen.rules
+import warploom.ir.ops
+import warploom.sim.rules  # noqa: F401  (rules enter the tables when they are imported)
+from warploom.base.diagnostics import shown_path
+from warploom.base.errors import CODES, LETTERS, error
+from warploom.cli import json_file, kernel_name
+from warploom.cli.verbs import FINE, NO
+from warploom.codegen.registry import emits
+from warploom.ir.kernel import walk
+from warploom.ir.op import REGISTRY, Effect, Op, Stage
+from warploom.runtime.arrays import SIM
+from warploom.runtime.compile import machine_kernel, target_named, targets
+from warploom.sim.registry import shadows, simulates
+
+SCHEMA = 1
+_TESTS = Path(__file__).parents[2] / "tests"
+
+
+def add_parser(commands: Any) -> None:
+    """Options of the verb."""
+    parser = commands.add_parser(
+        "explain",
+        description="Explain a kernel, an operation (family.op) or an error code (R101).",
+        epilog="exit codes: 0 fine, 1 --coverage found a hole, 2 there is no such thing",
+    )
+    parser.add_argument("what", nargs="?", metavar="X", help="kernel, operation or error code")
+    parser.add_argument("--coverage", action="store_true", help="all operations and their rules")
+    parser.add_argument("--arch", default="", help="architecture of a kernel; default sm_90a")
+    parser.add_argument("--json", metavar="FILE", help=json_file.HELP)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Explain; returns the exit code."""
+    code = FINE
+    if options.coverage:
+        data, lines = coverage()
+        code = NO if data["holes"] else FINE
+    elif not options.what:
+        text = "nothing to explain"
+        raise error("H021", text, hint="give a kernel, an operation, a code, or --coverage")
+    elif re.fullmatch(r"[A-Z]\d{3}", options.what):
+        data, lines = _code(options.what)
+    elif ":" not in options.what and ".py" not in options.what:
+        data, lines = operation(options.what)
+    else:
+        data, lines = _kernel(options.what, options.arch)
+    if options.json:
+        json_file.write(options.json, {"schema": SCHEMA, **data})
+    if options.json != "-":
+        print("\n".join(lines))
+    return code
+
+
+Explained = tuple[dict[str, Any], list[str]]
+
+
+def _code(word: str) -> Explained:
+    found = CODES.get(word)
+    if found is None:
+        near = ", ".join(code for code in CODES if code[0] == word[0]) or ", ".join(LETTERS)
+        raise error("H021", f"there is no error {word}", hint=f"there are {near}")
+    area, cls = LETTERS[word[0]]
+    data = {"code": word, "title": found.title, "text": found.paragraph, "class": cls.__name__}
+    return data, [f"{word}: {found.title}", f"({area}; wl.{cls.__name__})", "", found.paragraph]
+
+
+def operation(opcode: str) -> Explained:
+    """Declaration, rules and tests of an operation, together on one page."""
+    op = REGISTRY.get(opcode)
+    if op is None:
+        family = opcode.split(".")[0]
+        near = [name for name in REGISTRY if name.split(".")[0] == family] or [
+            name for name in REGISTRY if name.endswith(f".{opcode}")
+        ]
+        known = ", ".join(near) or ", ".join(sorted({n.split(".")[0] for n in REGISTRY}))
+        raise error("H021", f"there is no operation `{opcode}`", hint=f"there are: {known}")
+    facts = _facts(op)
+    lines = [opcode, "", inspect.cleandoc(op.__doc__ or ""), ""]
+    lines += [f"stages    {', '.join(facts['stages'])}", f"executes  {facts['executes']}"]
+    lines += [f"effects   {', '.join(facts['effects']) or 'none'}", f"since     {facts['since']}"]
+    lines += [f"  {f['name']}: {f['kind']}" for f in facts["fields"]]
+    sources = {
+        "declaration": _source(op),
+        "simulator": _source(simulates.find(op)),
+        "shadow": _source(shadows.find(op)),
+        "CUDA": _source(emits.rule_of(op)),
+    }
+    for name, source in sources.items():
+        if source:
+            lines += ["", f"{name} ({source['place']})", source["text"].rstrip()]
+    tests = _tests(opcode)
+    lines += ["", "tests"] + [f"  {place}" for place in tests or ["none in this checkout"]]
+    return {"operation": opcode, **facts, "sources": sources, "tests": tests}, lines
+
+
+def _facts(op: type[Op]) -> dict[str, Any]:
+    return {
+        "stages": [s.name.lower() for s in Stage if s in op.STAGES and s.name],
+        "executes": op.EXECUTES.value,
+        "effects": sorted(e.value for e in op.EFFECTS),
+        "since": op.SINCE,
+        "dtypes": [t.name for t in op.DTYPES],
+        "fields": [{"name": f.name, "kind": f.kind.value} for f in op.FIELDS],
+    }
+
+
+def _source(item: type | Callable[..., Any] | None) -> dict[str, str] | None:
+    """Text and place of a class or function."""
+    if item is None:
+        return None
+    item = inspect.unwrap(item) if not isinstance(item, type) else item
+    lines, first = inspect.getsourcelines(item)
+    file = inspect.getsourcefile(item) or "?"
+    return {"place": f"{shown_path(file)}:{first}", "text": "".join(lines)}
+
+
+def _tests(opcode: str) -> list[str]:
+    """Lines of the tests that name an operation."""
+    found: list[str] = []
+    word = re.compile(rf"(?<![\w.]){re.escape(opcode)}(?![\w.])")
+    for path in sorted(_TESTS.rglob("*.py")) if _TESTS.is_dir() else []:
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if word.search(line):
+                found.append(f"{shown_path(str(path))}:{number}")
+                break
+    return found
+
+
+def coverage() -> Explained:
+    """Every operation with what it has; a hole is a rule that is missing."""
+    rows: list[dict[str, Any]] = []
+    holes: list[str] = []
+    for opcode, op in sorted(REGISTRY.items()):
+        row: dict[str, Any] = {"operation": opcode, "documented": bool(op.__doc__)}
+        row["tests"] = len(_tests(opcode))
+        if Stage.MACHINE in op.STAGES:
+            row["simulator"] = simulates.find(op) is not None
+            row["cuda"] = emits.rule_of(op) is not None
+        row["dtypes"] = [t.name for t in op.DTYPES]
+        rows.append(row)
+        missing = [k for k in ("documented", "simulator", "cuda") if row.get(k) is False]
+        if _TESTS.is_dir() and not row["tests"]:
+            missing.append("tests")
+        holes += [f"{opcode}: no {name}" for name in missing]
+    width = max(len(row["operation"]) for row in rows)
+    lines = []
+    for row in rows:
+        marks = [k for k in ("documented", "simulator", "cuda") if row.get(k)]
+        lines.append(f"{row['operation']:{width}}  {' '.join(marks)}  tests {row['tests']}")
+    lines += ["", *(f"hole: {hole}" for hole in holes)] if holes else ["", "no hole"]
+    return {"operations": rows, "holes": holes}, lines
+
+
+def _kernel(word: str, arch: str) -> Explained:
+    """What the compiler made of a kernel: classes, memory accesses, exchanges, barriers."""
+    found = kernel_name.find(word)
+    call = found.call(SIM)
+    request = call.kernel.request(call.arguments, call.launcher.warps)
+    target = target_named(arch) if arch else targets.DEFAULT
+    kernel = machine_kernel(request, target)
+    ops = list(walk(kernel.body))
+    data: dict[str, Any] = {
+        "kernel": kernel.name,
+        "target": target.arch,
+        "warps": kernel.warps,
+        "shared_bytes": kernel.shared_bytes,
+        "arguments": [{"name": p.name, "type": str(p.type)} for p in kernel.params],
+        "written": [kernel.params[i].name for i in kernel.written],
+        "accesses": [_access(op) for op in ops if "vec" in op.attributes()],
+        "synchronisation": [
+            {"line": op.loc.line, "operation": op.OPCODE, "why": op.attributes().get("why", "")}
+            for op in ops
+            if Effect.SYNC in op.EFFECTS
+        ],
+        "operations": dict(Counter(op.OPCODE for op in ops)),
+    }
+    lines = [f"{found.title}: {kernel.warps} warps, {kernel.shared_bytes} bytes of shared memory"]
+    lines += [f"  {a['name']}: {a['type']}" for a in data["arguments"]]
+    lines += ["", "accesses"]
+    for a in data["accesses"]:
+        lines.append(f"  line {a['line']:>4}  {a['operation']}: {a['bytes']} bytes at a time")
+    lines += ["", "synchronisation"]
+    for s in data["synchronisation"]:
+        lines.append(f"  line {s['line']:>4}  {s['operation']}: {s['why']}")
+    lines += ["", "operations"]
+    lines += [f"  {n:>4}  {name}" for name, n in sorted(data["operations"].items())]
+    return data, lines
+
+
+def _access(op: Op) -> dict[str, Any]:
+    vec = op.attributes()["vec"]
+    value = op.results[0] if op.results else getattr(op, "value", None)
+    dtype = getattr(getattr(value, "type", None), "dtype", None)
+    size = vec * dtype.bytes if dtype is not None else vec
+    return {"line": op.loc.line, "operation": op.OPCODE, "vec": vec, "bytes": size}

@@ -1,0 +1,93 @@
+"""KERNEL on the command line: `FILE.py:kernel` or `package.module:kernel`, with `@name` for an
+example. Finds the object; knows no verb."""
+
+import importlib
+import importlib.util
+import os
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from warploom.base.errors import Error, error
+from warploom.runtime.jit import Kernel
+from warploom.runtime.launch import Call
+
+HELP = "FILE.py:kernel or package.module:kernel, with @name for one of its examples"
+_HINT = "KERNEL is FILE.py:kernel or package.module:kernel, with @name for one example"
+
+
+@dataclass(frozen=True)
+class Found:
+    """A kernel and the name of the example that was asked for ("" for the first one)."""
+
+    kernel: Kernel
+    example: str
+
+    @property
+    def title(self) -> str:
+        """Name and example, for people."""
+        return f"{self.kernel.name}@{self.example or next(iter(self.kernel.examples), '')}"
+
+    def call(self, device: str) -> Call:
+        """The example's call with data on a device; raises LaunchError H025."""
+        return self.kernel.example_call(self.example, device)
+
+
+def find(word: str) -> Found:
+    """The kernel that a word of the command line means; raises LaunchError H026."""
+    path, _, example = word.partition("@")
+    # Windows has a colon in C:\…; the kernel's name holds no separator.
+    place, colon, name = path.rpartition(":")
+    if not colon or "/" in name or "\\" in name:
+        place, name = path, ""
+    module = _module(place)
+    kernels = {k: v for k, v in vars(module).items() if isinstance(v, Kernel)}
+    if not name and len(kernels) == 1:
+        return Found(next(iter(kernels.values())), example)
+    names = ", ".join(kernels) or "none"
+    if not name:
+        text = f"`{word}` does not name a kernel"
+        raise error("H026", text, notes=(f"kernels of {place}: {names}",), hint=_HINT)
+    if name not in kernels:
+        what = "is no kernel" if hasattr(module, name) else "does not exist"
+        notes = (f"kernels of {place}: {names}",)
+        raise error("H026", f"`{name}` of {place} {what}", notes=notes, hint=_HINT)
+    return Found(kernels[name], example)
+
+
+def _module(place: str) -> ModuleType:
+    if place.endswith(".py") or os.sep in place:
+        return _from_file(Path(place))
+    if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", place):
+        raise error("H026", f"`{place}` is no file and no module", hint=_HINT)
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        return importlib.import_module(place)
+    except Error:
+        raise
+    except ModuleNotFoundError as why:
+        raise error("H026", f"there is no module `{place}` ({why})", hint=_HINT) from why
+
+
+def _from_file(path: Path) -> ModuleType:
+    """The module in a file, with its folder on the path, as if it were run."""
+    path = path.resolve()
+    if not path.is_file():
+        raise error("H026", f"there is no file {path}", hint=_HINT)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.parent))
+    before = sys.modules.get(path.stem)
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        if before is not None:
+            sys.modules[path.stem] = before
+        raise
+    return module

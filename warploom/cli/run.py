@@ -1,0 +1,104 @@
+"""`warploom run KERNEL`: make an example's launch, on the simulator or on a GPU.
+
+Prints what the kernel printed and a line for each array that it wrote.
+"""
+
+import argparse
+import os
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+from warploom.base.errors import error
+from warploom.cli import json_file, kernel_name
+from warploom.cli.verbs import FINE, NO
+from warploom.runtime import places
+from warploom.runtime.arrays import SIM
+from warploom.runtime.findings import Findings
+from warploom.runtime.launch import Call
+from warploom.runtime.memory import to_numpy
+
+SCHEMA = 1
+
+
+def add_parser(commands: Any) -> None:
+    """Options of the verb."""
+    parser = commands.add_parser(
+        "run",
+        description="Make the launch of a kernel's example.",
+        epilog="exit codes: 0 fine, 1 a checked run found something, 2 could not run",
+    )
+    parser.add_argument("kernel", metavar="KERNEL", help=kernel_name.HELP)
+    parser.add_argument("--device", metavar="WORD", help="sim (default), gpu or gpu:N")
+    parser.add_argument("--checked", action="store_true", help="check the run on the simulator")
+    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="checked runs to make")
+    parser.add_argument(
+        "--break",
+        dest="stop",
+        metavar="FILE:LINE",
+        help="stop the simulated kernel at a line and open a prompt",
+    )
+    parser.add_argument("--json", metavar="FILE", help=json_file.HELP)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the example; returns the exit code."""
+    found = kernel_name.find(options.kernel)
+    device = places.parse(options.device) if options.device else places.default()
+    if (options.checked or options.stop) and device != SIM:
+        flag = "--checked" if options.checked else "--break"
+        raise error("H021", f"{flag} works on the simulator", hint="leave out --device")
+    if options.stop:
+        set_breakpoint(options.stop)
+    call = found.call(device)
+    if options.checked:
+        return _checked(found, call, options)
+    start = time.perf_counter()
+    call.run()
+    seconds = time.perf_counter() - start
+    rows = written(call)
+    if options.json:
+        data = {"schema": SCHEMA, "kernel": found.kernel.name, "device": device}
+        data |= {"grid": list(call.launcher.grid), "seconds": seconds, "written": rows}
+        json_file.write(options.json, data)
+    if options.json != "-":
+        grid = " × ".join(map(str, call.launcher.grid))
+        print(f"{found.title}: grid {grid} on {device}, {seconds * 1e3:.1f} ms with compilation")
+        for row in rows:
+            print("  " + " ".join(f"{name} {value}" for name, value in row.items()))
+    return FINE
+
+
+def _checked(found: kernel_name.Found, call: Call, options: argparse.Namespace) -> int:
+    findings: Findings = call.check(seeds=options.seeds)
+    findings.example = found.example or next(iter(found.kernel.examples), None)
+    if options.json:
+        json_file.write(options.json, findings.json())
+    if options.json != "-":
+        print(findings.text(ansi=sys.stdout.isatty() and not os.environ.get("NO_COLOR")))
+    return FINE if findings.clean else NO
+
+
+def written(call: Call) -> list[dict[str, Any]]:
+    """Facts of each array that a launch wrote: dtype, shape, smallest, largest, mean, not finite."""
+    arguments = call.arguments
+    variant = call.kernel.variant(arguments, call.launcher.warps)
+    rows: list[dict[str, Any]] = []
+    for index in variant.written:
+        view = arguments.values[index]
+        given = dict(zip((p.name for p in call.kernel.signature), call.args, strict=False))
+        name = arguments.names[index]
+        values = to_numpy((given | call.kwargs)[name])
+        row: dict[str, Any] = {"name": name, "dtype": view.dtype.name}
+        row["shape"] = "x".join(map(str, view.shape))
+        if values.size:
+            wide = values.astype(np.float64)
+            finite = wide[np.isfinite(wide)]
+            row["not_finite"] = int(wide.size - finite.size)
+            if finite.size:
+                row["min"], row["max"] = float(finite.min()), float(finite.max())
+                row["mean"] = float(finite.mean())
+        rows.append(row)
+    return rows
