@@ -3,7 +3,6 @@ that is installed does not work."""
 
 import argparse
 import platform
-import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -60,8 +59,6 @@ def examine() -> dict[str, Any]:
         "faults": [],
         "advice": [],
     }
-    if sys.version_info < (3, 11):
-        facts["faults"].append("Python 3.11 or newer is needed")
     facts["gpu"] = _gpu(facts)
     facts["nvrtc"] = _nvrtc(facts)
     store = compile.disk()

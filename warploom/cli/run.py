@@ -82,7 +82,7 @@ def _checked(found: kernel_name.Found, call: Call, options: argparse.Namespace) 
 
 
 def written(call: Call) -> list[dict[str, Any]]:
-    """Facts of each array that a launch wrote: dtype, shape, smallest, largest, mean, not finite."""
+    """Facts of each array that a launch wrote: dtype, shape, least, largest, mean, not finite."""
     arguments = call.arguments
     variant = call.kernel.variant(arguments, call.launcher.warps)
     rows: list[dict[str, Any]] = []

@@ -1,0 +1,109 @@
+"""Changes around a kernel are seen at the next launch, at the cost of comparing identities."""
+
+import sys
+import types
+from dataclasses import dataclass
+
+import pytest
+
+import warploom as wl
+from warploom.runtime.captured import watch
+
+BLOCK = 16
+SIZES = (1, 2)
+TABLE = [1, 2]
+
+
+@dataclass
+class Config:
+    """Settings that can be changed in place."""
+
+    block: int = 4
+
+    __hash__ = object.__hash__
+
+
+CONFIG = Config()
+SETTINGS = types.ModuleType("warploom_test_settings")
+SETTINGS.depth = 3
+SETTINGS.unused = 1
+FACTOR = 2
+
+
+@wl.function
+def scaled(t):
+    return t * FACTOR
+
+
+def kernel(x):
+    a = BLOCK + SIZES[0] + SETTINGS.depth
+    return scaled(x) + a
+
+
+def with_table(x):
+    return x + TABLE[0]
+
+
+def with_config(x):
+    return x + CONFIG.block
+
+
+HERE = sys.modules[__name__]
+
+
+def test_nothing_changed() -> None:
+    seen = watch(kernel)
+    assert seen.is_current()
+    assert not seen.texts, "plain constants are compared by identity"
+
+
+@pytest.mark.parametrize(
+    ("holder", "name", "value"),
+    [
+        (HERE, "BLOCK", 17),
+        (HERE, "SIZES", (1, 2, 3)),
+        (HERE, "FACTOR", 3),
+        (HERE, "scaled", wl.function(kernel)),
+        (SETTINGS, "depth", 4),
+    ],
+)
+def test_a_changed_name_is_seen(
+    monkeypatch: pytest.MonkeyPatch, holder: types.ModuleType, name: str, value: object
+) -> None:
+    seen = watch(kernel)
+    monkeypatch.setattr(holder, name, value)
+    assert not seen.is_current()
+
+
+def test_what_the_kernel_does_not_name_is_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = watch(kernel)
+    monkeypatch.setattr(SETTINGS, "unused", 2)
+    monkeypatch.setattr(HERE, "TABLE", [5])
+    assert seen.is_current()
+
+
+def test_a_list_changed_in_place_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(HERE, "TABLE", [1, 2])
+    seen = watch(with_table)
+    assert seen.is_current()
+    TABLE[0] = 9
+    assert not seen.is_current()
+
+
+def test_an_object_changed_in_place_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = watch(with_config)
+    assert seen.is_current()
+    monkeypatch.setattr(CONFIG, "block", 5)
+    assert not seen.is_current()
+
+
+def test_a_closure_is_watched() -> None:
+    depth = 1
+
+    def inner(x):
+        return x + depth
+
+    seen = watch(inner)
+    assert seen.is_current()
+    depth = 2
+    assert not seen.is_current()
