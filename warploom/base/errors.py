@@ -246,6 +246,9 @@ F039 compile-time value carried by a run-time branch or loop
     `if` or loop cannot choose among them.
 F040 name used before it is bound
     The name is assigned in this function, but not before this line.
+F041 list with two names
+    A list of the language belongs to one name, so that a change under one is never unseen under
+    the other. Copy it, or use a tuple.
 """)
 
 # T: types and shapes

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from warploom.base.dtypes import DType
+from warploom.frontend.scopes import assigned
 from warploom.frontend.source import SourceFunction, read
 from warploom.language.function import Function
 
@@ -102,6 +103,9 @@ def source_key_parts(
         seen.add(source)
         name = f"{source.fn.__module__}.{source.fn.__qualname__}"
         parts[f"source {name} at {source.file}:{source.line}"] = source.text
+        defaults = (source.fn.__defaults__, tuple((source.fn.__kwdefaults__ or {}).items()))
+        parts[f"defaults {name}"] = canonical(defaults)
+        todo += _functions_in(defaults)
         for spelt, value in captured(source).items():
             parts[f"captured {name} {spelt}"] = canonical(value)
             todo += _functions_in(value)
@@ -157,13 +161,10 @@ def _is_known(value: Any) -> bool:
 
 def _chains(tree: ast.FunctionDef) -> tuple[tuple[str, ...], ...]:
     """Every name that is read but never bound in the function, with the attributes behind it."""
-    bound = {a.arg for a in ast.walk(tree.args) if isinstance(a, ast.arg)}
+    parameters = {a.arg for a in ast.walk(tree.args) if isinstance(a, ast.arg)}
+    bound = parameters | assigned(tree.body)
     chains: dict[tuple[str, ...], None] = {}
     inner: set[ast.AST] = set()
-    for statement in tree.body:
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-                bound.add(node.id)
     for statement in tree.body:
         # `walk` gives outer nodes first, so the longest chain of attributes is seen first.
         for node in ast.walk(statement):

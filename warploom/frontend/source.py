@@ -28,9 +28,10 @@ _KEPT = "__warploom_source__"
 
 @dataclass(eq=False)
 class SourceFunction:
-    """One function as text and tree. `shift` brings line numbers of the tree to those of the file."""
+    """One function as text and tree. `shift` brings the line numbers of the tree to the file's."""
 
-    fn: types.FunctionType
+    # Any, since checkers take a function in a field for a method.
+    fn: Any
     file: str
     line: int
     lines: tuple[str, ...]

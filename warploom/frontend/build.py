@@ -1,0 +1,96 @@
+"""From a Python function to a kernel at the tile stage. Knows no device, no cache and no launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from warploom.base.errors import CompileError
+
+# Importing the rules enters them into the tables of `frame`.
+from warploom.frontend import branches, calls, expressions, loops, statements
+from warploom.frontend.capture import NotConstant, admit
+from warploom.frontend.frame import Enough, Frame, Reports, Returned, execute
+from warploom.frontend.signature import parse_signature
+from warploom.frontend.source import SourceFunction
+from warploom.ir.builder import Builder
+from warploom.ir.kernel import Kernel
+from warploom.ir.op import Block, Loc, Value
+from warploom.ir.ops.control import Yield
+from warploom.ir.types import Scalar as ScalarType
+from warploom.ir.types import Tensor as TensorType
+from warploom.language.context import Building, building
+from warploom.language.values import Scalar, Tensor
+
+__all__ = ["ParamSpec", "branches", "build", "calls", "expressions", "loops", "statements"]
+
+
+@dataclass(frozen=True, slots=True)
+class ParamSpec:
+    """A run-time parameter: its name and its IR type (a tensor with its class, or a scalar)."""
+
+    name: str
+    type: TensorType | ScalarType
+
+
+def build(
+    fn: Callable[..., Any],
+    params: Sequence[ParamSpec],
+    constants: Mapping[str, Any],
+    *,
+    warps: int = 4,
+    fast_math: bool = False,
+) -> Kernel:
+    """The kernel of a function for some argument types and constants, at the tile stage.
+
+    `params` are the run-time arguments in call order; `constants` has a value for every other
+    parameter (None for a tensor that is not given). Raises CompileError with all reports.
+    """
+    signature = parse_signature(fn)
+    source = signature.source
+    values = _parameters(source, params)
+    builder = Builder(Block(), source.place(source.tree))
+    held = Building(builder)
+    names: dict[str, Any] = {name: _constant(name, value) for name, value in constants.items()}
+    for number, value in enumerate(values):
+        wrapped = Tensor(value, number) if isinstance(value.type, TensorType) else Scalar(value)
+        names[value.name] = wrapped
+    missing = [p.name for p in signature.parameters if p.name not in names]
+    if missing:
+        raise ValueError(f"no type and no value for {', '.join(missing)} of {source.name}")
+    reports = Reports()
+    with building(held):
+        with suppress(Returned, Enough):
+            execute(Frame(source, held, reports, names), source.tree.body)
+        if reports.found:
+            raise CompileError(*reports.found)
+        builder.add(Yield(values=()))
+    return Kernel(
+        name=source.name,
+        params=values,
+        body=builder.block,
+        warps=warps,
+        loc=source.place(source.tree),
+        fast_math=fast_math,
+        written=tuple(sorted(held.written)),
+        source=tuple(source.lines),
+    )
+
+
+def _parameters(source: SourceFunction, params: Sequence[ParamSpec]) -> tuple[Value, ...]:
+    """The values of the run-time parameters, each at its place in the source."""
+    arguments = source.tree.args
+    places: dict[str, Loc] = {
+        node.arg: source.place(node)
+        for node in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    }
+    return tuple(Value(p.type, p.name, places[p.name]) for p in params)
+
+
+def _constant(name: str, value: Any) -> Any:
+    try:
+        return admit(value)
+    except NotConstant as problem:
+        raise ValueError(f"the constant {name} is {problem}") from None

@@ -1,0 +1,427 @@
+"""Calls: functions of the language, inlined functions of users, and a few of Python's own."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+from warploom.base.dtypes import DType, boolean, f32, i32
+from warploom.base.errors import CompileError
+from warploom.frontend.capture import is_kernel
+from warploom.frontend.expressions import computed, is_symbolic, numbers, starred
+from warploom.frontend.frame import (
+    Frame,
+    Problem,
+    Returned,
+    Silenced,
+    evaluate,
+    execute,
+    expression,
+)
+from warploom.frontend.source import SourceFunction, read
+from warploom.frontend.targets import as_sequence
+from warploom.ir.op import Complaint
+from warploom.language import arithmetic, control, core, debug
+from warploom.language.context import VOCABULARY, Refused
+from warploom.language.function import Function
+from warploom.language.values import Scalar, Tensor, Tile, Window, kind_of
+
+_WRAPPERS = (Tile, Scalar, Tensor)
+# Functions of Python that are computed where all arguments are constants.
+_FOR_CONSTANTS = (abs, bool, divmod, float, int, isinstance, max, min, pow, round, str, sum)
+
+
+@expression(ast.Call)
+def call(frame: Frame, node: ast.Call) -> Any:
+    """`f(…)`, by what f is."""
+    function = evaluate(frame, node.func)
+    if function is builtins.print:
+        _check_print(frame, node)
+    positional, named, places = _arguments(frame, node)
+    frame.at(node)
+    if isinstance(function, Function):
+        return inline(frame, function, positional, named, node)
+    if VOCABULARY.get(getattr(function, "__name__", "")) is function or _is_method(function):
+        return _language(frame, function, positional, named, node, places)
+    if isinstance(function, DType):
+        return _dtype(frame, function, positional, named, node)
+    own = (
+        _BUILTINS.get(function) if isinstance(function, types.BuiltinFunctionType | type) else None
+    )
+    if own is not None:
+        return _language(frame, own, positional, named, node, places)
+    return _foreign(frame, function, positional, named, node)
+
+
+def _arguments(frame: Frame, node: ast.Call) -> tuple[list[Any], dict[str, Any], list[ast.AST]]:
+    """Values by position and by name, and the places of the positional ones."""
+    positional: list[Any] = []
+    places: list[ast.AST] = []
+    for argument in node.args:
+        if isinstance(argument, ast.Starred):
+            items = starred(frame, argument)
+            positional += items
+            places += [argument] * len(items)
+        else:
+            positional.append(evaluate(frame, argument))
+            places.append(argument)
+    named: dict[str, Any] = {}
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            raise frame.problem("F011", "`**` in a call is not supported", keyword.value)
+        named[keyword.arg] = evaluate(frame, keyword.value)
+    return positional, named, places
+
+
+def _is_method(function: Any) -> bool:
+    return isinstance(function, types.MethodType) and isinstance(function.__self__, _WRAPPERS)
+
+
+def _language(
+    frame: Frame,
+    function: Callable[..., Any],
+    positional: list[Any],
+    named: dict[str, Any],
+    node: ast.Call,
+    places: list[ast.AST],
+) -> Any:
+    """Call a function of the language; a refusal is placed at the argument that it blames."""
+    try:
+        return function(*positional, **named)
+    except Refused as refused:
+        raise frame.located(refused, node, _places(function, node, places)) from None
+    except Complaint as complaint:
+        raise frame.complained(complaint, node) from None
+    except TypeError as problem:
+        signature = inspect.signature(function)
+        try:
+            signature.bind(*positional, **named)
+        except TypeError as unfit:
+            raise _unfit(frame, node, function, signature, unfit) from None
+        raise problem
+
+
+def _places(
+    function: Callable[..., Any], node: ast.Call, places: list[ast.AST]
+) -> dict[str, ast.AST]:
+    """Where each parameter of a call got its argument."""
+    found: dict[str, ast.AST] = {k.arg: k.value for k in node.keywords if k.arg}
+    parameters = list(inspect.signature(function).parameters.values())
+    for at, place in enumerate(places):
+        if at < len(parameters) and parameters[at].kind is not inspect.Parameter.VAR_POSITIONAL:
+            found[parameters[at].name] = place
+    return found
+
+
+def _unfit(
+    frame: Frame, node: ast.Call, function: Any, signature: inspect.Signature, unfit: TypeError
+) -> Problem:
+    plain = signature.replace(
+        parameters=[p.replace(annotation=p.empty) for p in signature.parameters.values()],
+        return_annotation=signature.empty,
+    )
+    message = str(unfit)
+    return frame.problem(
+        "F026",
+        f"the call of `{ast.unparse(node.func)}` does not fit: {message}",
+        node,
+        notes=[f"it is `{function.__name__}{plain}`"],
+    )
+
+
+def inline(
+    frame: Frame, function: Function, positional: list[Any], named: dict[str, Any], node: ast.Call
+) -> Any:
+    """Read the body of a user's function with these arguments; gives what it returns."""
+    try:
+        source = read(function)
+    except CompileError as error:
+        raise Problem(error.reports[0]) from None
+    callers = (*frame.callers, frame.source)
+    if source in callers:
+        names = [s.name for s in callers[callers.index(source) :]]
+        raise frame.problem(
+            "F020",
+            f"`{source.name}` calls itself",
+            node,
+            notes=[f"the calls: {' -> '.join([*names, source.name])}"],
+            hint="functions are inlined, so they need a loop instead",
+        )
+    signature = inspect.signature(source.fn)
+    try:
+        bound = signature.bind(*positional, **named)
+    except TypeError as unfit:
+        raise _unfit(frame, node, source.fn, signature, unfit) from None
+    bound.apply_defaults()
+    _check_parameters(frame, source, signature, node)
+    inner = Frame(
+        source,
+        frame.building,
+        frame.reports,
+        dict(bound.arguments),
+        chain=(frame.source.place(node), *frame.chain),
+        callers=callers,
+    )
+    before = len(frame.reports.found)
+    result: Any = None
+    try:
+        execute(inner, source.tree.body)
+    except Returned as returned:
+        result = returned.value
+    frame.at(node)
+    if result is None and len(frame.reports.found) > before:
+        # The body was refused in parts: nobody knows what it would have returned.
+        raise Silenced
+    return result
+
+
+def _check_parameters(
+    frame: Frame, source: SourceFunction, signature: inspect.Signature, node: ast.Call
+) -> None:
+    for parameter in signature.parameters.values():
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            raise frame.problem(
+                "F006",
+                f"`**{parameter.name}` of `{source.name}`: name each parameter",
+                node,
+                source.place(source.tree),
+            )
+
+
+def _dtype(
+    frame: Frame, dtype: DType, positional: list[Any], named: dict[str, Any], node: ast.Call
+) -> Any:
+    """`wl.i64(n)`: a scalar of this type."""
+    if len(positional) != 1 or named:
+        raise frame.problem("F026", f"`wl.{dtype}` takes one number or scalar", node)
+    (value,) = positional
+    if isinstance(value, Tile):
+        raise frame.problem(
+            "F026",
+            f"`wl.{dtype}` takes one number or scalar, not a tile",
+            node.args[0],
+            hint=f"`t.cast(wl.{dtype})`",
+        )
+    try:
+        if isinstance(value, Scalar):
+            return value.cast(dtype)
+        if isinstance(value, int | float):
+            number = float(value) if dtype.is_float else int(value)
+            return Scalar(core.literal(number, dtype))
+    except Refused as refused:
+        raise frame.located(refused, node.args[0]) from None
+    raise frame.problem(
+        "T015", f"`wl.{dtype}` takes one number or scalar", node.args[0], label=kind_of(value)
+    )
+
+
+def _foreign(
+    frame: Frame, function: Any, positional: list[Any], named: dict[str, Any], node: ast.Call
+) -> Any:
+    """Everything else: computed where all is constant and the function is known, else refused."""
+    values = [*positional, *named.values()]
+    symbolic = any(is_symbolic(v) or (isinstance(v, tuple | list) and _holds(v)) for v in values)
+    module = getattr(function, "__module__", None) or ""
+    known = isinstance(function, types.BuiltinFunctionType) and module == "math"
+    if not symbolic and (known or function in _FOR_CONSTANTS):
+        return computed(frame, node, function, *positional, **named)
+    raise _refused_call(frame, function, node)
+
+
+def _holds(values: Any) -> bool:
+    return any(is_symbolic(v) or (isinstance(v, tuple | list) and _holds(v)) for v in values)
+
+
+def _refused_call(frame: Frame, function: Any, node: ast.Call) -> Problem:
+    spelt = ast.unparse(node.func)
+    if is_kernel(function):
+        return frame.problem(
+            "F022",
+            f"the kernel `{spelt}` is called inside a kernel",
+            node,
+            hint="put the shared code into a function under `@wl.function`, and call that",
+        )
+    if not callable(function):
+        return frame.problem(
+            "F021", f"`{spelt}` cannot be called", node.func, label=kind_of(function)
+        )
+    name = getattr(function, "__name__", "")
+    library = (getattr(function, "__module__", None) or type(function).__module__).split(".")[0]
+    if library == "warploom":
+        return frame.problem(
+            "F021",
+            f"`{spelt}` works on the host, not in a kernel",
+            node,
+            hint="call it outside, and pass the result as an argument",
+        )
+    if isinstance(function, types.FunctionType) and library not in (
+        "numpy",
+        "torch",
+        "jax",
+        "scipy",
+    ):
+        return frame.problem(
+            "F021",
+            f"`{spelt}` is a Python function without `@wl.function`",
+            node,
+            hint=f"write `@wl.function` above `def {name}`: kernels inline it",
+        )
+    same = {"absolute": "abs", "fmax": "maximum", "fmin": "minimum", "concatenate": "cat"}
+    own = same.get(name, name)
+    hint = f"write `wl.{own}`" if own in VOCABULARY else "compute it outside, and pass the result"
+    where = library if library not in ("builtins", "") else "Python"
+    return frame.problem(
+        "F023", f"`{spelt}` is a function of {where}, which works on the host", node, hint=hint
+    )
+
+
+# --- Python's own functions ------------------------------------------------------------------
+
+
+def _check_print(frame: Frame, node: ast.Call) -> None:
+    """Refuse formatting before anything is evaluated."""
+    for argument in node.args:
+        if isinstance(argument, ast.JoinedStr):
+            raise frame.problem(
+                "F028",
+                "`print` in a kernel takes no f-string",
+                argument,
+                hint=f"separate texts and values: `{_separated(argument)}`",
+            )
+    if node.keywords:
+        raise frame.problem(
+            "F028", f"`print` in a kernel has no `{node.keywords[0].arg}=`", node.keywords[0].value
+        )
+
+
+def _separated(text: ast.JoinedStr) -> str:
+    """An f-string as arguments of print."""
+    words: list[str] = []
+    for part in text.values:
+        if isinstance(part, ast.FormattedValue):
+            words.append(ast.unparse(part.value))
+        elif isinstance(part, ast.Constant) and str(part.value).strip():
+            words.append('"' + str(part.value).strip().replace('"', "'") + '"')
+    return f"print({', '.join(words)})"
+
+
+def _len(value: Any) -> int:
+    if isinstance(value, Tile):
+        if not value.shape:
+            raise Refused("T012", "a tile of shape () has no length", argument="value")
+        return value.shape[0]
+    if isinstance(value, Tensor | Window | Scalar):
+        raise Refused(
+            "T015",
+            f"`len` of {kind_of(value)}",
+            argument="value",
+            hint="`x.shape[0]` is the extent of the first axis, `x.rank` the number of axes",
+        )
+    items = as_sequence(numbers(value))
+    if items is None and not isinstance(value, str):
+        raise Refused("T015", f"`len` of {kind_of(value)}", argument="value")
+    return len(value if items is None else items)
+
+
+def _abs(value: Any) -> Any:
+    return arithmetic.abs(value) if is_symbolic(value) else abs(value)
+
+
+def _extreme(name: str, given: tuple[Any, ...]) -> Any:
+    """`min` and `max` of several values, or of a tuple."""
+    values = list(given)
+    if len(values) == 1:
+        items = as_sequence(numbers(values[0]))
+        if items is None:
+            raise Refused(
+                "T015",
+                f"`{name}` of {kind_of(values[0])}",
+                hint=f"`wl.{name}(t, axis)` reduces a tile" if isinstance(values[0], Tile) else "",
+            )
+        values = list(items)
+    if not values:
+        raise Refused("T015", f"`{name}` of nothing")
+    result = values[0]
+    fold = arithmetic.maximum if name == "max" else arithmetic.minimum
+    for value in values[1:]:
+        result = fold(result, value)
+    return result
+
+
+def _min(*values: Any) -> Any:
+    return _extreme("min", values)
+
+
+def _max(*values: Any) -> Any:
+    return _extreme("max", values)
+
+
+def _sum(values: Any, start: Any = 0) -> Any:
+    items = as_sequence(numbers(values))
+    if items is None:
+        hint = "`wl.sum(t, axis)` reduces a tile" if isinstance(values, Tile) else ""
+        raise Refused("T015", f"`sum` of {kind_of(values)}", argument="values", hint=hint)
+    result = start
+    for at, item in enumerate(items):
+        # The 0 that Python starts with must not turn -0.0 into +0.0.
+        result = item if at == 0 and isinstance(start, int) and start == 0 else result + item
+    return result
+
+
+def _cast_to(dtype: DType, python: type) -> Callable[[Any], Any]:
+    def convert(value: Any = 0) -> Any:
+        if isinstance(value, Tile):
+            raise Refused(
+                "F026",
+                f"`{python.__name__}` takes one number or scalar, not a tile",
+                argument="value",
+                hint=f"`t.cast(wl.{'boolean' if dtype.is_bool else dtype})`",
+            )
+        if isinstance(value, Scalar):
+            alike = value.dtype.kind is dtype.kind
+            return value if alike else value.cast(dtype)
+        if not isinstance(value, int | float | str):
+            raise Refused("T015", f"`{python.__name__}` of {kind_of(value)}", argument="value")
+        return python(value)
+
+    convert.__name__ = python.__name__
+    return convert
+
+
+def _listed(kind: Callable[[Any], Any]) -> Callable[..., Any]:
+    """A builtin that lists things known at compile time."""
+
+    def listed(*values: Any) -> Any:
+        items: list[Any] = []
+        for value in values:
+            found = as_sequence(numbers(value))
+            if found is None:
+                raise Refused("F036", f"{kind_of(value)} cannot be listed at compile time")
+            items.append(found)
+        return kind(*items)
+
+    listed.__name__ = getattr(kind, "__name__", "list")
+    return listed
+
+
+_BUILTINS: dict[Any, Callable[..., Any]] = {
+    builtins.range: control.range,
+    builtins.print: debug.device_print,
+    builtins.len: _len,
+    builtins.abs: _abs,
+    builtins.min: _min,
+    builtins.max: _max,
+    builtins.sum: _sum,
+    builtins.float: _cast_to(f32, float),
+    builtins.int: _cast_to(i32, int),
+    builtins.bool: _cast_to(boolean, bool),
+    builtins.tuple: _listed(tuple),
+    builtins.list: _listed(list),
+    builtins.enumerate: _listed(lambda items: tuple(enumerate(items))),
+    builtins.zip: _listed(lambda *items: tuple(zip(*items, strict=True))),
+    builtins.reversed: _listed(lambda items: tuple(reversed(items))),
+}

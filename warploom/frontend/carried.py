@@ -1,0 +1,150 @@
+"""Values that cross the edge of a run-time loop or branch: taken apart into IR values, and rebuilt.
+
+Tiles, scalars and numbers are leaves; tuples and lists of them keep their form; everything else
+(texts, None, dtypes, tensors, functions) exists at compile time only and has to be the same on
+every way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from warploom.base.dtypes import DType, i32, i64
+from warploom.ir import types
+from warploom.ir.op import Value
+from warploom.language import core
+from warploom.language.values import Scalar, Tile, kind_of, wrap
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One tile, scalar or number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """Something that exists at compile time only."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    """A tuple or list."""
+
+    kind: type
+    parts: tuple[Form, ...]
+
+
+Form: TypeAlias = Leaf | Fixed | Many
+LEAF = Leaf()
+
+
+class Differs(Exception):
+    """Two values that cannot be one; `detail` says what the second is, in words."""
+
+    def __init__(self, first: str, second: str, compile_time: bool = False) -> None:
+        super().__init__(f"{first} and {second}")
+        self.first = first
+        self.second = second
+        self.compile_time = compile_time
+
+
+def split(value: Any) -> tuple[Form, list[Any]]:
+    """The form of a value, and its leaves in order."""
+    if isinstance(value, Tile | Scalar | bool | int | float):
+        return LEAF, [value]
+    if isinstance(value, tuple | list) and not hasattr(value, "_fields"):
+        parts, leaves = [], []
+        for part in value:
+            form, inner = split(part)
+            parts.append(form)
+            leaves += inner
+        return Many(type(value), tuple(parts)), leaves
+    return Fixed(value), []
+
+
+def join(form: Form, leaves: Iterator[Any]) -> Any:
+    """A value of a form from leaves in order."""
+    if isinstance(form, Leaf):
+        return next(leaves)
+    if isinstance(form, Fixed):
+        return form.value
+    return form.kind(join(part, leaves) for part in form.parts)
+
+
+def same_form(a: Form, b: Form) -> bool:
+    """Whether two values differ in leaves only."""
+    if isinstance(a, Fixed) and isinstance(b, Fixed):
+        return a.value is b.value or (type(a.value) is type(b.value) and bool(a.value == b.value))
+    if isinstance(a, Many) and isinstance(b, Many):
+        return (
+            a.kind is b.kind
+            and len(a.parts) == len(b.parts)
+            and all(same_form(x, y) for x, y in zip(a.parts, b.parts, strict=True))
+        )
+    return isinstance(a, Leaf) and isinstance(b, Leaf)
+
+
+def is_number(leaf: Any) -> bool:
+    """Whether a leaf is a number of Python, which has no dtype yet."""
+    return isinstance(leaf, bool | int | float)
+
+
+def leaf_value(leaf: Any, dtype: DType | None = None) -> Value:
+    """The IR value of a leaf; numbers take `dtype` or their natural one."""
+    return core.materialise(leaf.value if isinstance(leaf, Tile | Scalar) else leaf, dtype)
+
+
+def leaf_text(leaf: Any) -> str:
+    """What a leaf is, in words, without its name."""
+    return kind_of(leaf)
+
+
+def joint_dtype(a: Any, b: Any) -> DType | None:
+    """The dtype that two leaves get, None for two equal numbers, which stay one; raises Differs."""
+    if is_number(a) and is_number(b):
+        if type(a) is type(b) and repr(a) == repr(b):
+            return None
+        first, second = core.natural_dtype(a), core.natural_dtype(b)
+        if first.is_bool != second.is_bool:
+            raise Differs(leaf_text(a), leaf_text(b))
+        return max(first, second, key=lambda t: (t.is_float, t.bits))
+    if isinstance(a, Tile) or isinstance(b, Tile):
+        fits = isinstance(a, Tile) and isinstance(b, Tile)
+        if not fits or a.value.type != b.value.type:
+            raise Differs(leaf_text(a), leaf_text(b))
+        return a.dtype
+    for known, other in ((a, b), (b, a)):
+        if is_number(other):
+            dtype = known.dtype
+            natural = core.natural_dtype(other)
+            if dtype.is_bool != natural.is_bool or (natural.is_float and not dtype.is_float):
+                raise Differs(leaf_text(a), leaf_text(b))
+            return dtype
+    if a.dtype == b.dtype:
+        return a.dtype
+    if {a.dtype, b.dtype} == {i32, i64}:
+        return i64
+    raise Differs(leaf_text(a), leaf_text(b))
+
+
+def converted(leaf: Any, dtype: DType) -> Value:
+    """A leaf as an IR value of a dtype that it can have without loss."""
+    return core.convert(leaf_value(leaf, dtype), dtype)
+
+
+def uniform(value: Value) -> types.Uniformity:
+    """The uniformity of a scalar; tiles count as the block's."""
+    if isinstance(value.type, types.Scalar):
+        return value.type.uniform
+    return types.Uniformity.BLOCK
+
+
+def rewrap(value: Value, name: str) -> Any:
+    """The wrapper of an IR value that stands for a name."""
+    if not value.name:
+        value.name = name
+    return wrap(value)

@@ -1,0 +1,333 @@
+"""The state of reading one function: names, place, reports; and the tables of rules for syntax.
+
+A statement that is refused leaves a report and poisons the names that it would have bound, so that
+one mistake gives one report and the rest of the kernel is still looked at.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NoReturn, TypeVar
+
+from warploom.base.diagnostics import Report
+from warploom.base.errors import report
+from warploom.frontend.capture import NotConstant, admit
+from warploom.frontend.scopes import Liveness, assigned, local_names
+from warploom.frontend.source import SourceFunction
+from warploom.ir.op import Complaint, Loc
+from warploom.language.context import VOCABULARY, Building, Refused
+from warploom.language.values import kind_of
+
+R = TypeVar("R", bound=Callable[..., Any])
+
+# More reports than this help nobody.
+_MOST_REPORTS = 20
+
+
+class Problem(Exception):
+    """A refused piece of source, with its report."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__(report.message)
+        self.report = report
+
+
+class Silenced(Exception):
+    """Something depends on what was refused before: no further report."""
+
+
+class Returned(Exception):
+    """A `return` was reached at compile time."""
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+
+class Enough(Exception):
+    """So many reports that reading on is of no use."""
+
+
+class _Poison:
+    def __repr__(self) -> str:
+        return "POISON"
+
+
+# The value of a name whose assignment was refused.
+POISON: Final = _Poison()
+
+
+@dataclass(frozen=True, slots=True)
+class Unbound:
+    """A name without a value: bound in one branch or inside a loop only, at `place`."""
+
+    reason: str
+    place: Loc | None = None
+
+
+@dataclass(slots=True)
+class Reports:
+    """The reports of one kernel, each once (copies of an unrolled body repeat themselves)."""
+
+    found: list[Report] = field(default_factory=list)
+    seen: set[tuple[Any, ...]] = field(default_factory=set)
+
+    def add(self, given: Report) -> None:
+        """Enter a report; raises `Enough` after the last one that is of use."""
+        place = (
+            (given.spans[0].file, given.spans[0].line, given.spans[0].column) if given.spans else ()
+        )
+        key = (given.code, given.message, place)
+        if key not in self.seen:
+            self.seen.add(key)
+            self.found.append(given)
+            if len(self.found) >= _MOST_REPORTS:
+                raise Enough
+
+
+@dataclass(slots=True)
+class Frame:
+    """One function while it is read. `depth` counts run-time loops and branches around."""
+
+    source: SourceFunction
+    building: Building
+    reports: Reports
+    names: dict[str, Any]
+    chain: tuple[Loc, ...] = ()
+    callers: tuple[SourceFunction, ...] = ()
+    depth: int = 0
+    bound_at: dict[str, Loc] = field(default_factory=dict)
+
+    @property
+    def liveness(self) -> Liveness:
+        """Which names are read later, for each loop and branch."""
+        return Liveness.of(self.source)
+
+    def place(self, node: ast.AST) -> Loc:
+        """The place of a piece of source, with the call sites that led here."""
+        return self.source.place(node, self.chain)
+
+    def at(self, node: ast.AST) -> None:
+        """Give this place to the operations that follow."""
+        self.building.builder.loc = self.place(node)
+
+    def problem(
+        self,
+        code: str,
+        message: str,
+        node: ast.AST,
+        *further: Loc | None,
+        label: str = "",
+        notes: Iterable[str] = (),
+        hint: str = "",
+    ) -> Problem:
+        """A refusal at a piece of source."""
+        place = self.place(node)
+        made = report(code, message, place, *further, label=label, notes=notes, hint=hint)
+        return Problem(made)
+
+    def located(
+        self, refused: Refused, node: ast.AST, arguments: Mapping[str, ast.AST] | None = None
+    ) -> Problem:
+        """A refusal of the language, placed at the argument that it blames, or at `node`."""
+        place = (arguments or {}).get(refused.argument, node)
+        return self.problem(
+            refused.code,
+            refused.message,
+            place,
+            label=refused.label,
+            notes=refused.notes,
+            hint=refused.hint,
+        )
+
+    def complained(self, complaint: Complaint, node: ast.AST) -> Problem:
+        """An operation that its own declaration refuses."""
+        return self.problem("T004", str(complaint), node)
+
+    def bind(self, name: str, value: Any, node: ast.AST) -> None:
+        """Give a name a value."""
+        self.names[name] = value
+        self.bound_at[name] = self.place(node)
+
+    def poison(self, names: Iterable[str]) -> None:
+        """Silence everything that depends on these names."""
+        for name in names:
+            self.names[name] = POISON
+
+    def look_up(self, node: ast.Name) -> Any:
+        """The value of a name; raises what a reader should see."""
+        name = node.id
+        if name in self.names:
+            value = self.names[name]
+            if value is POISON:
+                raise Silenced
+            if isinstance(value, Unbound):
+                raise self._unbound(name, value, node)
+            return value
+        if name in local_names(self.source):
+            raise self.problem(
+                "F040",
+                f"`{name}` is used before it is bound",
+                node,
+                hint=f"bind it first; every assignment of `{name}` comes later",
+            )
+        return self.captured(name, node)
+
+    def captured(self, name: str, node: ast.AST) -> Any:
+        """The value of a name around the function, as a constant."""
+        try:
+            value = self.source.resolve(name)
+        except KeyError:
+            raise self._unknown(name, node) from None
+        return self.constant(value, name, node)
+
+    def constant(self, value: Any, spelt: str, node: ast.AST) -> Any:
+        """A captured value, refused where it cannot be a constant."""
+        try:
+            return admit(value)
+        except NotConstant as problem:
+            raise self.problem(
+                "F029",
+                f"`{spelt}` cannot be a constant of a kernel",
+                node,
+                notes=[f"it is {problem}"],
+                hint="pass it as an argument of the kernel",
+            ) from None
+
+    def _unbound(self, name: str, unbound: Unbound, node: ast.AST) -> Problem:
+        if unbound.reason == "branch":
+            return self.problem(
+                "F014",
+                f"`{name}` is bound in one branch of an `if` only",
+                node,
+                unbound.place,
+                hint=f"bind `{name}` before the `if`, or in both branches",
+            )
+        return self.problem(
+            "F015",
+            f"`{name}` is bound inside a loop only, and a loop may run zero times",
+            node,
+            unbound.place,
+            hint=f"bind `{name}` before the loop",
+        )
+
+    def _unknown(self, name: str, node: ast.AST) -> Problem:
+        known = [*self.names, *self.source.fn.__globals__]
+        near = nearest(name, known)
+        hint = f"did you mean `{near}`?" if near else ""
+        if not near and name in VOCABULARY:
+            hint = f"did you mean `wl.{name}`?"
+        return self.problem("F013", f"the name `{name}` is not known", node, hint=hint)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The known name that is most like a misspelt one, or nothing."""
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.7)
+    return found[0] if found else ""
+
+
+# --- rules -----------------------------------------------------------------------------------
+
+EXPRESSIONS: dict[type[ast.expr], Callable[[Frame, Any], Any]] = {}
+STATEMENTS: dict[type[ast.stmt], Callable[[Frame, Any], None]] = {}
+
+
+def expression(*kinds: type[ast.expr]) -> Callable[[R], R]:
+    """Enter the rule of some kinds of expression."""
+
+    def enter(rule: R) -> R:
+        EXPRESSIONS.update(dict.fromkeys(kinds, rule))
+        return rule
+
+    return enter
+
+
+def statement(*kinds: type[ast.stmt]) -> Callable[[R], R]:
+    """Enter the rule of some kinds of statement."""
+
+    def enter(rule: R) -> R:
+        STATEMENTS.update(dict.fromkeys(kinds, rule))
+        return rule
+
+    return enter
+
+
+def evaluate(frame: Frame, node: ast.expr) -> Any:
+    """The value of an expression: a constant of Python, or a symbolic value."""
+    rule = EXPRESSIONS.get(type(node))
+    if rule is None:
+        raise frame.problem(
+            "F011", f"{_spelt(node)} has no meaning in a kernel", node, hint=_hint(node)
+        )
+    return rule(frame, node)
+
+
+def execute(frame: Frame, statements: Sequence[ast.stmt]) -> None:
+    """Read statements in order; what is refused is reported and poisons what it binds."""
+    for node in statements:
+        rule = STATEMENTS.get(type(node))
+        try:
+            if rule is None:
+                raise frame.problem(
+                    "F010", f"{_spelt(node)} has no meaning in a kernel", node, hint=_hint(node)
+                )
+            rule(frame, node)
+        except Problem as problem:
+            frame.reports.add(problem.report)
+            frame.poison(assigned([node]))
+        except Silenced:
+            frame.poison(assigned([node]))
+        except Complaint as complaint:
+            frame.reports.add(frame.complained(complaint, node).report)
+            frame.poison(assigned([node]))
+
+
+_WORDS: dict[str, tuple[str, str]] = {
+    "While": ("`while`", "use `for i in wl.range(n)`, and guard the body with `if`"),
+    "With": ("`with`", ""),
+    "Try": ("`try`", "a kernel raises no exceptions; `assert` stops a launch"),
+    "Raise": ("`raise`", '`assert condition, "text"` stops a launch'),
+    "FunctionDef": (
+        "a function inside a kernel",
+        "put it outside, under `@wl.function`; kernels inline it",
+    ),
+    "AsyncFunctionDef": ("`async def`", ""),
+    "ClassDef": ("a class inside a kernel", "put it outside"),
+    "Delete": ("`del`", "names need no deletion"),
+    "Global": ("`global`", "globals are constants of a kernel; pass arguments instead"),
+    "Nonlocal": ("`nonlocal`", "outer variables are constants of a kernel; pass arguments instead"),
+    "Match": ("`match`", "use `if` and `elif`"),
+    "Lambda": ("a lambda", "put the function outside, under `@wl.function`"),
+    "Dict": ("a dictionary", "use names or a tuple"),
+    "Set": ("a set", "use a tuple"),
+    "SetComp": ("a set", "use a tuple"),
+    "DictComp": ("a dictionary", "use a tuple"),
+    "Await": ("`await`", ""),
+    "Yield": ("`yield`", ""),
+    "YieldFrom": ("`yield`", ""),
+    "NamedExpr": ("`:=`", "assign in a statement of its own"),
+    "JoinedStr": ("an f-string", 'give texts and values as separate arguments: `print("i is", i)`'),
+}
+
+
+def _spelt(node: ast.AST) -> str:
+    name = type(node).__name__
+    return _WORDS[name][0] if name in _WORDS else f"this ({name})"
+
+
+def _hint(node: ast.AST) -> str:
+    return _WORDS.get(type(node).__name__, ("", ""))[1]
+
+
+def need_constant(frame: Frame, value: Any, what: str, node: ast.AST) -> NoReturn:
+    """Refuse a run-time value where a constant is needed."""
+    raise frame.problem(
+        "F027",
+        f"{what} must be known at compile time",
+        node,
+        label=kind_of(value),
+        hint="use a literal, a `wl.const` parameter, or a global",
+    )
