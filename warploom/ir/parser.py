@@ -3,6 +3,7 @@ only."""
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, NoReturn
 
@@ -42,7 +43,7 @@ def parse_type(text: str, warps: int) -> Type:
     if core.startswith("buffer<"):
         name, n = core[7:-1].split(", ")
         return Buffer(dtypes.BY_NAME[name], int(n))
-    name, mark, rest = re.match(r"(\w+)([@<\[])([^>\]]*)", core).groups()  # type: ignore[union-attr]
+    name, mark, rest = re.split(r"([@<\[])", core.rstrip(">]"))
     dtype = dtypes.BY_NAME[name]
     if mark == "@":
         return Scalar(dtype, Uniformity[rest.upper()])
@@ -110,6 +111,8 @@ class _Parser:
             word = self.next()[1]
             options[word] = self.number_list() if self.accept("=") else "1"
         body = self.block_body()
+        if self.text[self.at :].strip():
+            self.fail("text after the kernel")
         kernel = Kernel(name, params, body, Stage[options.get("stage", "tile").upper()], self.warps)
         kernel.fast_math = "fast_math" in options
         kernel.shared_bytes = int(options.get("shared", "0"))
@@ -138,15 +141,20 @@ class _Parser:
         if kind != "type":
             self.fail(f"expected a type, found {text!r}")
         bare = name[1:]
-        stem, dot, digits = bare.rpartition(".")
-        hint = stem if dot and digits.isdigit() else bare
-        value = Value(parse_type(text, self.warps), "" if hint == "v" else hint)
+        hint = "" if bare.isdigit() else bare.partition(".")[0]
+        value = Value(self.type(text), hint)
         # `=name` after a type is a storage; `= opcode` after the last result is the operation.
         if re.match(r" =\w", self.text[self.at : self.at + 3]):
             self.expect("=")
             value.storage = self.next()[1]
         self.values[name] = value
         return value
+
+    def type(self, text: str) -> Type:
+        try:
+            return parse_type(text, self.warps)
+        except (KeyError, ValueError) as error:
+            self.fail(f"not a type: {text} ({error})")
 
     def block_body(self) -> Block:
         ops = []
@@ -199,7 +207,10 @@ class _Parser:
         for info in cls.FIELDS:
             if info.kind is FieldKind.REGION:
                 given[info.name] = self.region()
-        return cls(**given)
+        try:
+            return cls(**given)
+        except TypeError as error:
+            self.fail(f"{cls.OPCODE}: {error}")
 
     def use(self) -> Value | None:
         kind, text = self.next()
@@ -240,9 +251,9 @@ class _Parser:
             return tuple(items)
         kind, text = self.next()
         if kind == "type":
-            return parse_type(text, self.warps)
+            return self.type(text)
         if kind == "string":
-            return text[1:-1].replace("\\n", "\n").replace('\\"', '"').replace("\\\\", "\\")
+            return json.loads(text, strict=False)
         if kind == "number":
             return int(text) if re.fullmatch(r"-?\d+", text) else float(text)
         named = {"True": True, "False": False, "None": None}

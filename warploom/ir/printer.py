@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from warploom.base.dtypes import DType
@@ -45,10 +46,11 @@ class _Printer:
         return "\n".join(self.lines) + "\n"
 
     def define(self, value: Value) -> str:
-        base = value.name or "v"
-        count = self.taken.get(base, 0)
-        self.taken[base] = count + 1
-        name = f"%{base}" if value.name and not count else f"%{base}.{count}"
+        # No Python name is a number or holds a dot: neither can meet a name of the user's.
+        count = self.taken.get(value.name, 0)
+        self.taken[value.name] = count + 1
+        numbered = f"{value.name}.{count}" if value.name else str(count)
+        name = f"%{value.name}" if value.name and not count else f"%{numbered}"
         self.names[value] = name
         storage = f" ={value.storage}" if value.storage else ""
         return f"{name}: {type_text(value.type)}{storage}"
@@ -111,5 +113,5 @@ def literal(value: Any) -> str:
     if isinstance(value, tuple):
         return "(" + "".join(f"{literal(v)}, " for v in value).rstrip(" ") + ")"
     if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+        return json.dumps(value, ensure_ascii=False)
     return repr(value)

@@ -3,14 +3,12 @@ the compiler, never of the user: front end errors are found before."""
 
 from __future__ import annotations
 
-import numpy as np
-
-from warploom.ir.kernel import Kernel
-from warploom.ir.layout.layout import LANES, Layout
-from warploom.ir.op import Block, Complaint, Op, Stage, Value
-from warploom.ir.ops.control import If, Yield, same_but_uniformity
+from warploom.ir.kernel import Kernel, walk
+from warploom.ir.op import Block, Complaint, Op, Stage, Value, check
+from warploom.ir.ops.control import For, If, Yield, same_but_uniformity, uniformity
 from warploom.ir.ops.registers import Binary, Cast, Compare, Fma, Map, Select, Spread, Unary
-from warploom.ir.types import Regs, Scalar, Tile
+from warploom.ir.ops.sync import Barrier
+from warploom.ir.types import Buffer, Regs, Scalar, Tensor, Tile, Type, Uniformity
 
 _IN_MAP = (Binary, Unary, Fma, Compare, Select, Cast, Spread, Yield)
 
@@ -21,83 +19,115 @@ class VerifyError(Exception):
 
 def verify_kernel(kernel: Kernel) -> None:
     """Raise `VerifyError` at the first operation that breaks its declaration or its stage."""
-    seen: set[Value] = set(kernel.params)
-    _verify_block(kernel.body, kernel.stage, seen)
-    if not kernel.body.ops or not isinstance(kernel.body.ops[-1], Yield):
-        raise VerifyError(f"kernel {kernel.name} does not end with a yield")
+    try:
+        for param in kernel.params:
+            check(isinstance(param.type, Tensor | Scalar), f"parameter {param} is no argument")
+        check(
+            all(
+                0 <= i < len(kernel.params) and isinstance(kernel.params[i].type, Tensor)
+                for i in kernel.written
+            ),
+            f"written parameters {kernel.written} are not all tensors",
+        )
+        check(kernel.warps >= 1, f"{kernel.warps} warps")
+    except Complaint as complaint:
+        raise VerifyError(f"kernel {kernel.name}: {complaint}") from None
+    _Verifier(kernel).block(kernel.body, set(kernel.params))
 
 
-def _verify_block(block: Block, stage: Stage, visible: set[Value]) -> None:
-    visible.update(block.args)
-    for position, op in enumerate(block.ops):
-        try:
-            _verify_op(op, stage, visible)
-            if (position == len(block.ops) - 1) != op.TERMINATOR and (
-                op.TERMINATOR or block.ops[-1] is op
-            ):
-                raise Complaint("a block ends with its only terminator")
-            for inner in op.regions():
-                _verify_block(inner, stage, set(visible))
-            if op.regions():
-                _verify_results(op)
-            op.verify()
-            if isinstance(op, Map):
-                _verify_map(op)
-        except Complaint as complaint:
-            raise VerifyError(f"{op.OPCODE} at {op.loc}: {complaint}") from None
-        visible.update(op.results)
+class _Verifier:
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    def block(self, block: Block, visible: set[Value]) -> None:
+        """Check a block that sees these values; its own are added to them."""
+        if not block.ops:
+            raise VerifyError(f"kernel {self.kernel.name}: a block without a yield")
+        visible.update(block.args)
+        for op in block.ops:
+            try:
+                if (op is block.ops[-1]) != op.TERMINATOR:
+                    raise Complaint("a block ends with its only terminator")
+                self.enter(op, visible)
+                for inner in op.regions():
+                    self.block(inner, set(visible))
+                self.leave(op)
+            except Complaint as complaint:
+                raise VerifyError(f"{op.OPCODE} at {op.loc}: {complaint}") from None
+            visible.update(op.results)
+
+    def enter(self, op: Op, visible: set[Value]) -> None:
+        """What must hold before the regions of an operation are looked at."""
+        check(bool(op.STAGES & self.kernel.stage), f"not legal at stage {self.kernel.stage.name}")
+        for value in op.operand_values():
+            check(value in visible, f"operand {value} is not defined before")
+        for value in op.results:
+            check(value not in visible, f"result {value} is defined twice")
+            check(value.owner is op, f"result {value} belongs to another operation")
+        for inner in op.regions():
+            for arg in inner.args:
+                check(arg.owner is inner, f"argument {arg} belongs to another block")
+        for value in (*op.results, *(a for inner in op.regions() for a in inner.args)):
+            _check_type(value, self.kernel)
+
+    def leave(self, op: Op) -> None:
+        """What must hold once its regions are known to be whole."""
+        inferred = op.infer()
+        check(
+            len(inferred) == len(op.results),
+            f"{len(op.results)} results where {len(inferred)} are inferred",
+        )
+        for have, want in zip(op.results, inferred, strict=True):
+            check(same_but_uniformity(have.type, want), f"result {have} where {want} is inferred")
+            check(not _claims_more(have, want), f"result {have} where {want} is inferred")
+        op.verify()
+        if isinstance(op, Map):
+            _check_map(op)
+        if isinstance(op, For | If):
+            _check_barriers(op)
 
 
-def _verify_op(op: Op, stage: Stage, visible: set[Value]) -> None:
-    if not op.STAGES & stage:
-        raise Complaint(f"not legal at stage {stage.name}")
-    for value in op.operand_values():
-        if value not in visible:
-            raise Complaint(f"operand {value} is not defined before")
-    if not op.regions():
-        _verify_results(op)
+def _claims_more(have: Value, want: Type) -> bool:
+    """Whether a result is said to be more uniform than what it is computed from."""
+    return isinstance(want, Scalar) and uniformity(have) < want.uniform
 
 
-def _verify_results(op: Op) -> None:
-    inferred = op.infer()
-    if len(inferred) != len(op.results):
-        raise Complaint(f"{len(op.results)} results where {len(inferred)} are inferred")
-    for have, want in zip(op.results, inferred, strict=True):
-        if not same_but_uniformity(have.type, want) or _claims_more(op, have, want):
-            raise Complaint(f"result {have} where {want} is inferred")
-        if have.owner is not op:
-            raise Complaint(f"result {have} belongs to another operation")
-        if isinstance(have.type, Regs) and have.type.layout is not None:
-            _verify_layout(have.type, have.type.layout)
-
-
-def _claims_more(op: Op, have: Value, want: object) -> bool:
-    if not isinstance(have.type, Scalar) or not isinstance(want, Scalar) or isinstance(op, If):
-        return False
-    return have.type.uniform < want.uniform
-
-
-def _verify_layout(type: Regs | Tile, layout: Layout) -> None:
-    if isinstance(type, Regs):
+def _check_type(value: Value, kernel: Kernel) -> None:
+    """A value is of a kind that the stage has, and a layout fits what it describes."""
+    type = value.type
+    machine = kernel.stage is Stage.MACHINE
+    check(not (isinstance(type, Tile) and machine), f"{value} is a tile at the machine stage")
+    check(machine or not isinstance(type, Regs | Buffer), f"{value} before the machine stage")
+    if not isinstance(type, Regs | Tile) or type.layout is None:
+        return
+    layout = type.layout
+    check(layout.warps == kernel.warps, f"{value} has layout {layout} of {layout.warps} warps")
+    if isinstance(type, Tile):
+        check(layout.shape == type.shape, f"tile {value} under layout {layout}")
+    else:
         fits = len(type.extents) == len(layout.reg_extents) and all(
             a in (1, b) for a, b in zip(type.extents, layout.reg_extents, strict=True)
         )
-        if not fits:
-            raise Complaint(f"registers {type.extents} under layout {layout}")
+        check(fits, f"registers {type.extents} under layout {layout}")
 
 
-def _verify_map(op: Map) -> None:
+def _check_map(op: Map) -> None:
+    check(not op.body.args, "a map has no arguments")
     for inner in op.body.ops:
-        if not isinstance(inner, _IN_MAP):
-            raise Complaint(f"{inner.OPCODE} inside a map")
+        check(isinstance(inner, _IN_MAP), f"{inner.OPCODE} inside a map")
         for value in inner.results:
             assert isinstance(value.type, Regs)
-            if any(a not in (1, b) for a, b in zip(value.type.extents, op.extents, strict=True)):
-                raise Complaint(f"{value} inside a map of {op.extents}")
+            fits = len(value.type.extents) == len(op.extents) and all(
+                a in (1, b) for a, b in zip(value.type.extents, op.extents, strict=True)
+            )
+            check(fits, f"{value} inside a map of {op.extents}")
 
 
-def check_coordinates(layout: Layout, axis: int, computed: np.ndarray) -> bool:
-    """Whether integers computed at the machine stage are the layout's coordinates of an axis;
-    `computed` is [registers of the axis, warps, lanes]."""
-    want = layout.coordinates(axis)
-    return computed.shape == (want.shape[0], layout.warps, LANES) and bool((computed == want).all())
+def _check_barriers(op: For | If) -> None:
+    """All warps of the role come to a barrier, or none does."""
+    deciding = (op.condition,) if isinstance(op, If) else (op.lo, op.hi, op.step)
+    if max(map(uniformity, deciding)) < Uniformity.WARP:
+        return
+    for block in op.regions():
+        for inner in walk(block):
+            check(not isinstance(inner, Barrier), "a barrier that not all warps may come to")

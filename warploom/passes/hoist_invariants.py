@@ -1,6 +1,6 @@
-"""Moves pure operations out of loops and branches when all they use comes from outside. The
-simulator would run them at each trip, and so would a GPU where the compiler below does not see
-it."""
+"""Moves pure operations out of loops when all they use comes from outside. They are total, so a
+loop that makes no trip does not matter; loads are not pure and stay. The simulator would run them
+at each trip, and so would a GPU where the compiler below does not see it."""
 
 from __future__ import annotations
 

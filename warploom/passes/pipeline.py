@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from warploom.base.target import Target
+from warploom.ir.accesses import verify_accesses
 from warploom.ir.kernel import Kernel
 from warploom.ir.op import Stage
 from warploom.ir.printer import print_kernel
@@ -44,8 +45,8 @@ PIPELINE: tuple[tuple[Stage, Pass], ...] = (
 def lower(kernel: Kernel, target: Target, until: Stage = Stage.MACHINE) -> None:
     """Take a kernel from the tile stage down to `until`, in place.
 
-    Under WARPLOOM_VERIFY=1 the verifier runs after each pass and the first pass that broke the IR
-    is named; WARPLOOM_DUMP=FOLDER keeps the text after each pass.
+    Under WARPLOOM_VERIFY=1 the verifier runs after each pass, addresses are held against layouts,
+    and the first pass that broke the IR is named; WARPLOOM_DUMP=FOLDER keeps the text after each.
     """
     verify = os.environ.get("WARPLOOM_VERIFY", "") not in ("", "0")
     dump = os.environ.get("WARPLOOM_DUMP", "")
@@ -57,13 +58,17 @@ def lower(kernel: Kernel, target: Target, until: Stage = Stage.MACHINE) -> None:
             _dump(kernel, Path(dump), f"{number:02d}_{step.__name__}")
         if verify:
             _verify(kernel, step.__name__)
+            if step is lower_tiles:  # here addresses are made
+                _verify(kernel, step.__name__, verify_accesses)
     if not verify:
         _verify(kernel, "the pipeline")
+    elif kernel.stage is Stage.MACHINE:
+        _verify(kernel, "the pipeline", verify_accesses)
 
 
-def _verify(kernel: Kernel, after: str) -> None:
+def _verify(kernel: Kernel, after: str, rule: Callable[[Kernel], None] = verify_kernel) -> None:
     try:
-        verify_kernel(kernel)
+        rule(kernel)
     except VerifyError as error:
         raise VerifyError(f"after {after}: {error}\n{print_kernel(kernel)}") from None
 

@@ -54,8 +54,18 @@ class For(Op):
             check(same_but_uniformity(init.type, arg.type), f"carried {init} enters as {arg}")
         last = self.body.ops[-1]
         check(isinstance(last, Yield), "a loop body ends with a yield")
-        for given, arg in zip(last.operand_values(), self.body.args[1:], strict=True):
-            check(same_but_uniformity(given.type, arg.type), f"carried {arg} becomes {given}")
+        given = tuple(last.operand_values())
+        check(len(given) == len(self.inits), "the yield gives another number of carried values")
+        for value, arg in zip(given, self.body.args[1:], strict=True):
+            check(same_but_uniformity(value.type, arg.type), f"carried {arg} becomes {value}")
+        # Blocks that make different numbers of trips hold different values after them.
+        trips = max(uniformity(v) for v in (self.lo, self.hi, self.step))
+        for arg, *sources in zip(
+            self.body.args, (self.lo, *self.inits), (self.step, *given), strict=True
+        ):
+            if isinstance(arg.type, Scalar):
+                least = max(trips, *(uniformity(v) for v in sources))
+                check(arg.type.uniform >= least, f"{arg} is uniform by {least.name.lower()} only")
 
 
 @op("control.if", effects=(Effect.CONTROL,), executes=Actor.WARP)
@@ -67,10 +77,12 @@ class If(Op):
     orelse: Block = region()
 
     def infer(self) -> tuple[Type, ...]:
-        last = self.then.ops[-1]
-        # A choice is at most as uniform as its condition.
+        condition = scalar_of(self.condition).uniform
+        yes, no = (tuple(b.ops[-1].operand_values()) for b in (self.then, self.orelse))
+        check(len(yes) == len(no), "branches yield different numbers of values")
+        # A choice is at most as uniform as its condition and as what is chosen.
         return tuple(
-            weaken(v.type, scalar_of(self.condition).uniform) for v in last.operand_values()
+            weaken(weaken(a.type, condition), uniformity(b)) for a, b in zip(yes, no, strict=True)
         )
 
     def verify(self) -> None:
@@ -79,9 +91,7 @@ class If(Op):
             check(
                 bool(block.ops) and isinstance(block.ops[-1], Yield), "a branch ends with a yield"
             )
-            given = tuple(block.ops[-1].operand_values())
-            check(len(given) == len(self.results), "branches yield different numbers of values")
-            for v, r in zip(given, self.results, strict=True):
+            for v, r in zip(block.ops[-1].operand_values(), self.results, strict=True):
                 check(same_but_uniformity(v.type, r.type), f"branch yields {v} for {r}")
 
 
@@ -131,6 +141,11 @@ class Duplicate(Op):
 
     def infer(self) -> tuple[Type, ...]:
         return (self.value.type,)
+
+
+def uniformity(value: Value) -> Uniformity:
+    """Uniformity of a scalar; other values do not weaken anything."""
+    return value.type.uniform if isinstance(value.type, Scalar) else Uniformity.GRID
 
 
 def weaken(type: Type, uniform: Uniformity) -> Type:
