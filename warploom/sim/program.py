@@ -1,0 +1,190 @@
+"""A kernel prepared for the simulator, and its launches: batches of blocks, two threads, results.
+
+Blocks that neither wait for nor signal each other run many at a time, as one array operation each.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from warploom.base.diagnostics import Report
+from warploom.ir.kernel import Kernel, walk
+from warploom.ir.ops import global_memory
+from warploom.ir.types import Regs, Scalar, Tensor
+from warploom.sim.arguments import TensorArg, tensor_argument
+from warploom.sim.machine import Batch, Launch, Slots, Step
+from warploom.sim.memory import Memory
+from warploom.sim.rules.scalar import literal
+from warploom.sim.translate import Translator
+
+__all__ = ["Program", "RunResult", "TensorArg", "prepare", "tensor_argument"]
+
+# Bytes that one register tile of a batch may take: a few of them stay in the second-level cache.
+_TILE_BYTES = 256 << 10
+_SHARED_BYTES = 4 << 20
+_BLOCKS = 1024
+# Bytes of tiles from which a launch is worth two threads.
+_THREAD_BYTES = 1 << 20
+
+
+@dataclass
+class RunResult:
+    """What a launch left besides its outputs."""
+
+    findings: list[Report] = field(default_factory=list)
+    printed: list[str] = field(default_factory=list)
+    steps: int = 0
+    barriers: int = 0
+
+
+class Program:
+    """A kernel of the machine stage as steps. Safe to run from several threads."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self._plain, self._steps = self._translate(checked=False)
+        self._checked: tuple[Translator, list[Step]] | None = None
+        self._tile_bytes = max(
+            (
+                math.prod(r.type.extents) * kernel.warps * 32 * r.type.dtype.bytes
+                for op in walk(kernel.body)
+                for r in op.results
+                if isinstance(r.type, Regs)
+            ),
+            default=1,
+        )
+        ops = list(walk(kernel.body))
+        loads = (global_memory.Load, global_memory.LoadScalar)
+        self._read = {
+            index
+            for index, param in enumerate(kernel.params)
+            if any(isinstance(op, loads) and op.tensor is param for op in ops)
+        }
+        self._stored = {
+            index
+            for index, param in enumerate(kernel.params)
+            if any(isinstance(op, global_memory.Store) and op.tensor is param for op in ops)
+        }
+
+    def _translate(self, checked: bool) -> tuple[Translator, list[Step]]:
+        translator = Translator(self.kernel, checked)
+        return translator, translator.steps(self.kernel.body)
+
+    def run(
+        self,
+        grid: tuple[int, ...],
+        args: Sequence[TensorArg | np.ndarray | float],
+        *,
+        checked: bool = False,
+        seed: int = 0,
+    ) -> RunResult:
+        """Run all blocks of a grid (up to three extents) and return when they are done.
+
+        `args` are in the order of the kernel's parameters: `TensorArg` (or NumPy arrays), numbers.
+        `seed` chooses the order of the batches: 0 is ascending. Plain mode raises CheckError at a
+        fault; checked mode collects findings. What the kernel prints goes to stdout in block order.
+        """
+        sizes = (*grid, 1, 1, 1)[:3]
+        launch = Launch(self.kernel.name, sizes, checked)
+        if checked and self._checked is None:
+            self._checked = self._translate(checked=True)
+        translator, steps = (
+            self._checked if checked and self._checked else (self._plain, self._steps)
+        )
+        slots: Slots = [None] * len(translator.types)
+        self._bind(slots, args, sizes)
+        batches = self._batches(math.prod(sizes), translator.shared_bytes, seed)
+        result = RunResult(steps=len(steps) * len(batches))
+
+        def run_batch(linear: np.ndarray) -> int:
+            batch = Batch(launch, linear, translator.shared_bytes)
+            frame = slots.copy()
+            if checked:
+                batch.shadow = [None] * len(frame)
+            with np.errstate(all="ignore"):
+                for step in steps:
+                    step(frame, batch)
+            return batch.barriers[0]
+
+        try:
+            if self._may_split(slots, batches, launch):
+                result.barriers = sum(_pool().map(run_batch, batches))
+            else:
+                for linear in batches:
+                    result.barriers += run_batch(linear)
+        finally:
+            result.printed = [text for _, text in sorted(launch.printed, key=lambda p: p[0])]
+            for line in result.printed:
+                sys.stdout.write(line + "\n")
+        result.findings = launch.findings
+        return result
+
+    def _bind(self, slots: Slots, args: Sequence[Any], grid: tuple[int, int, int]) -> None:
+        params = self.kernel.params
+        if len(args) != len(params):
+            raise ValueError(f"{self.kernel.name} takes {len(params)} arguments, {len(args)} given")
+        for index, (param, value) in enumerate(zip(params, args, strict=True)):
+            type = param.type
+            if isinstance(type, Tensor):
+                given = value if isinstance(value, TensorArg) else TensorArg(np.asarray(value))
+                if given.dtype != type.dtype or len(given.shape) != type.rank:
+                    raise ValueError(
+                        f"{param.name}: {type.dtype} of rank {type.rank} expected, "
+                        f"{given.dtype} of rank {len(given.shape)} given"
+                    )
+                slots[index] = given.bind(param.name)
+            else:
+                assert isinstance(type, Scalar)
+                slots[index] = literal(value, type.dtype)
+
+    def _batches(self, blocks: int, shared_bytes: int, seed: int) -> list[np.ndarray]:
+        """Linear block numbers, batch by batch."""
+        size = max(1, _TILE_BYTES // self._tile_bytes)
+        if shared_bytes:
+            size = min(size, max(1, _SHARED_BYTES // shared_bytes))
+        size = min(size, _BLOCKS)
+        if size < blocks <= 2 * size:
+            size = -(-blocks // 2)
+        numbers = np.arange(blocks)
+        batches = [numbers[at : at + size] for at in range(0, blocks, size)]
+        if seed:
+            order = np.random.default_rng(seed).permutation(len(batches))
+            batches = [batches[i] for i in order]
+        return batches
+
+    def _may_split(self, slots: Slots, batches: list[np.ndarray], launch: Launch) -> bool:
+        """Whether two threads may share the batches: worth it, and no block can see another's work."""
+        if launch.checked or len(batches) < 2 or _threads() < 2:
+            return False
+        if self._tile_bytes * sum(map(len, batches)) < _THREAD_BYTES:
+            return False
+        stored = [slots[i] for i in self._stored]
+        read = [slots[i] for i in self._read]
+        return not any(_overlap(a, b) for a in stored for b in read)
+
+
+def _overlap(a: Memory, b: Memory) -> bool:
+    return np.may_share_memory(a.raw, b.raw)
+
+
+def _threads() -> int:
+    return min(2, os.cpu_count() or 1)
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_threads(), thread_name_prefix="warploom-sim")
+
+
+def prepare(kernel: Kernel) -> Program:
+    """Translate a kernel of the machine stage once."""
+    return Program(kernel)

@@ -1,0 +1,106 @@
+"""Prints and assertions. Lines are kept with their block and come out in block order after the launch;
+their form is that of the GPU's printf."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from warploom.base.dtypes import DType, Kind, bf16
+from warploom.base.errors import CheckError
+from warploom.ir.ops import debug
+from warploom.ir.types import Regs
+from warploom.sim import faults
+from warploom.sim.conversions import widen_bf16
+from warploom.sim.machine import Batch, Slots, Step
+from warploom.sim.registry import simulates
+from warploom.sim.values import dense, scalar_array
+
+if TYPE_CHECKING:
+    from warploom.sim.translate import Translator
+
+
+def shown(value: Any, dtype: DType) -> str:
+    """A number as `printf` shows it: floats with %g."""
+    if dtype.kind is Kind.BOOL:
+        return "True" if value else "False"
+    if dtype.is_float:
+        number = float(widen_bf16(np.uint16(value)) if dtype == bf16 else value)
+        return f"{number:g}"
+    return str(int(value))
+
+
+@simulates(debug.Print)
+def print_scalars(t: Translator, op: debug.Print) -> Step:
+    values = [(t.slot(v), v.type.dtype) for v in op.values]  # type: ignore[union-attr]
+
+    def step(s: Slots, m: Batch) -> None:
+        arrays = [
+            np.broadcast_to(scalar_array(s[a], dtype, 0), (m.count, 1, 1)) for a, dtype in values
+        ]
+        for place, block in enumerate(m.linear):
+            words = [op.text] if op.text else []
+            for array, (_, dtype) in zip(arrays, values, strict=True):
+                words.append(shown(array[place, 0, 0], dtype))
+            m.launch.printed.append((int(block), " ".join(words)))
+
+    return step
+
+
+def full(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """An array of a register tile in its full shape, blocks first."""
+    return np.moveaxis(np.broadcast_to(array, shape), -3, 0)
+
+
+@simulates(debug.PrintTile)
+def print_tile(t: Translator, op: debug.PrintTile) -> Step:
+    value, predicate = t.slot(op.value), t.optional(op.predicate)
+    coordinates = [t.slot(v) for v in op.coordinates]
+    assert isinstance(op.value.type, Regs)
+    dtype, extents = op.value.type.dtype, op.value.type.extents
+    head = f"{op.text} " if op.text else ""
+
+    def step(s: Slots, m: Batch) -> None:
+        shape = (*extents, m.count, t.kernel.warps, 32)
+        held = full(dense(s[value]), shape)
+        places = [full(dense(s[a]), shape) for a in coordinates]
+        flags = full(dense(s[predicate]), shape) if predicate >= 0 else np.ones(held.shape, bool)
+        for place, block in enumerate(m.linear):
+            chosen = flags[place]
+            rows = zip(
+                *(axis[place][chosen].tolist() for axis in places),
+                held[place][chosen],
+                strict=True,
+            )
+            for *index, number in sorted(rows, key=lambda row: row[:-1]):
+                at = ", ".join(map(str, index))
+                m.launch.printed.append((int(block), f"{head}[{at}] {shown(number, dtype)}"))
+
+    return step
+
+
+@simulates(debug.Assert)
+def assertion(t: Translator, op: debug.Assert) -> Step:
+    condition, predicate = t.slot(op.condition), t.optional(op.predicate)
+
+    def step(s: Slots, m: Batch) -> None:
+        held = s[condition]
+        if not isinstance(op.condition.type, Regs):
+            held = scalar_array(held, op.condition.type.dtype, 0)  # type: ignore[union-attr]
+        failed = ~dense(held)
+        if predicate >= 0:
+            allowed = s[predicate]
+            if not isinstance(op.predicate.type, Regs):  # type: ignore[union-attr]
+                allowed = scalar_array(allowed, op.condition.type.dtype, 0)  # type: ignore[union-attr]
+            failed = failed & dense(allowed)
+        if not failed.any():
+            return
+        by_block = np.moveaxis(failed, -3, 0).reshape(failed.shape[-3], -1).any(axis=1)
+        place = int(by_block.argmax()) if len(by_block) > 1 else 0
+        found = faults.failed_assertion(m, op, int(m.linear[place]))
+        if not m.launch.checked:
+            raise CheckError(found)
+        m.launch.find(found, op.loc)
+
+    return step

@@ -1,0 +1,342 @@
+"""Checked mode: what each operation does to written-ness, and where an unwritten value matters.
+
+By default a result is written where all operands are. Steps of this module run before the step of
+the operation itself. An unwritten value is a finding when it reaches an address, a branch or an output.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from warploom.ir.op import Op, Value
+from warploom.ir.ops import control, debug, global_memory, lanes, registers, scalar, shared_memory
+from warploom.ir.types import Regs
+from warploom.sim import faults
+from warploom.sim.accesses import Place
+from warploom.sim.machine import Batch, Slots, Step
+from warploom.sim.memory import read, read_where
+from warploom.sim.registry import shadows
+from warploom.sim.rules.global_memory import Global, put
+from warploom.sim.rules.registers import joined, slice_of_axis, view_of_axes
+from warploom.sim.rules.shared_memory import Shared
+from warploom.sim.shadow import written
+from warploom.sim.shadow_values import Shadow, both
+from warploom.sim.values import dense, scalar_array
+
+if TYPE_CHECKING:
+    from warploom.sim.translate import Translator
+
+
+def shadow_step(t: Translator, op: Op, step: Step) -> Step:
+    """The step of an operation with what it does to written-ness before it."""
+    rule = shadows.find(type(op))
+    before = rule(t, op) if rule is not None else _by_operands(t, op)
+    if before is None:
+        return step
+
+    def checked(s: Slots, m: Batch) -> None:
+        before(s, m)
+        step(s, m)
+
+    return checked
+
+
+def _by_operands(t: Translator, op: Op) -> Step | None:
+    operands = [t.slot(v) for v in op.operand_values()]
+    results = [t.slot(r) for r in op.results]
+    if not results:
+        return None
+
+    def step(s: Slots, m: Batch) -> None:
+        found = both(*(m.shadow[a] for a in operands))
+        for d in results:
+            m.shadow[d] = found
+
+    return step
+
+
+# ---- moves -------------------------------------------------------------------------------------
+
+
+@shadows(registers.Map)
+def map_registers(t: Translator, op: registers.Map) -> None:
+    """The operations inside have steps of their own."""
+
+
+@shadows(control.Assign)
+def assign(t: Translator, op: control.Assign) -> Step:
+    a, d = t.slot(op.source), t.slot(op.target)
+
+    def step(s: Slots, m: Batch) -> None:
+        m.shadow[d] = m.shadow[a]
+
+    return step
+
+
+def _moved(t: Translator, op: Any, change: Any) -> Step:
+    a, d = t.slot(op.value), t.slot(op.result)
+
+    def step(s: Slots, m: Batch) -> None:
+        shadow = m.shadow[a]
+        m.shadow[d] = None if shadow is None else shadow.map(change)
+
+    return step
+
+
+@shadows(registers.Splat)
+def splat(t: Translator, op: registers.Splat) -> Step:
+    return _moved(t, op, lambda flags: flags.reshape((1,) * op.rank + flags.shape))
+
+
+@shadows(registers.View)
+def view(t: Translator, op: registers.View) -> Step:
+    return _moved(t, op, view_of_axes(op.axes, _rank(op.value)))
+
+
+@shadows(registers.Slice)
+def slice_registers(t: Translator, op: registers.Slice) -> Step:
+    return _moved(t, op, slice_of_axis(op.axis, op.start, op.size))
+
+
+@shadows(lanes.ShuffleXor)
+def shuffle_xor(t: Translator, op: lanes.ShuffleXor) -> Step:
+    order = np.arange(32) ^ op.mask
+    return _moved(t, op, lambda f: f if f.shape[-1] == 1 else f.take(order, axis=-1))
+
+
+@shadows(registers.ToScalar)
+def to_scalar(t: Translator, op: registers.ToScalar) -> Step:
+    first = (0,) * _rank(op.value) + (slice(None), slice(0, 1), slice(0, 1))
+    return _moved(t, op, lambda flags: flags[first])
+
+
+@shadows(registers.Cat)
+def cat(t: Translator, op: registers.Cat) -> Step:
+    parts = [(t.slot(v), v.type.extents) for v in op.values]  # type: ignore[union-attr]
+    d, rank = t.slot(op.result), _rank(op.result)
+
+    def step(s: Slots, m: Batch) -> None:
+        held = [m.shadow[a] for a, _ in parts]
+        origin = next((h.origin for h in held if h is not None), None)
+        if origin is None:
+            m.shadow[d] = None
+            return
+        full = np.ones((1,) * (rank + 3), bool)
+        flags = [
+            (full if h is None else h.flags, extents)
+            for h, (_, extents) in zip(held, parts, strict=True)
+        ]
+        m.shadow[d] = Shadow(joined(flags, op.axis), origin)
+
+    return step
+
+
+def _rank(value: Value) -> int:
+    assert isinstance(value.type, Regs)
+    return len(value.type.extents)
+
+
+# ---- choices and folds -------------------------------------------------------------------------
+
+
+@shadows(registers.Select, scalar.Select)
+def select(t: Translator, op: registers.Select | scalar.Select) -> Step:
+    """An unwritten value that is not chosen does no harm."""
+    c, yes, no, d = t.slot(op.condition), t.slot(op.yes), t.slot(op.no), t.slot(op.result)
+    is_scalar = isinstance(op, scalar.Select)
+
+    def step(s: Slots, m: Batch) -> None:
+        chosen, one, other = m.shadow[c], m.shadow[yes], m.shadow[no]
+        if one is not None or other is not None:
+            condition = scalar_array(s[c], op.condition.type.dtype, 0) if is_scalar else dense(s[c])
+            flags = np.where(
+                condition,
+                True if one is None else one.flags,
+                True if other is None else other.flags,
+            )
+            picked = Shadow(flags, (one or other).origin)
+            m.shadow[d] = both(chosen, None if flags.all() else picked)
+        else:
+            m.shadow[d] = chosen
+
+    return step
+
+
+@shadows(registers.Fold)
+def fold(t: Translator, op: registers.Fold) -> Step:
+    return _moved(t, op, lambda flags: flags.all(axis=op.axis, keepdims=True))
+
+
+@shadows(registers.ArgFold)
+def arg_fold(t: Translator, op: registers.ArgFold) -> Step:
+    a, i, results = t.slot(op.value), t.slot(op.index), [t.slot(r) for r in op.results]
+
+    def step(s: Slots, m: Batch) -> None:
+        found = both(m.shadow[a], m.shadow[i])
+        if found is not None:
+            found = found.map(lambda flags: flags.all(axis=op.axis, keepdims=True))
+        for d in results:
+            m.shadow[d] = found
+
+    return step
+
+
+# ---- branches ----------------------------------------------------------------------------------
+
+
+def _matters(m: Batch, op: Op, use: str, *slots: int) -> None:
+    for a in slots:
+        shadow = m.shadow[a] if a >= 0 else None
+        if shadow is not None and not shadow.flags.all():
+            faults.unwritten(m, op, use, shadow.origin)
+            m.shadow[a] = None
+
+
+@shadows(control.If)
+def if_else(t: Translator, op: control.If) -> Step:
+    condition = t.slot(op.condition)
+    return lambda s, m: _matters(m, op, "decides this branch", condition)
+
+
+@shadows(control.For)
+def for_loop(t: Translator, op: control.For) -> Step:
+    bounds = [t.slot(v) for v in (op.lo, op.hi, op.step)]
+    index = t.slot(op.body.args[0])
+
+    def step(s: Slots, m: Batch) -> None:
+        _matters(m, op, "bounds this loop", *bounds)
+        m.shadow[index] = None
+
+    return step
+
+
+@shadows(debug.Print, debug.PrintTile, debug.Assert)
+def observe(t: Translator, op: Op) -> Step:
+    operands = [t.slot(v) for v in op.operand_values()]
+    use = "is asserted" if isinstance(op, debug.Assert) else "is printed"
+    return lambda s, m: _matters(m, op, use, *operands)
+
+
+# ---- memory ------------------------------------------------------------------------------------
+
+
+def _addresses(m: Batch, op: Op, at: Place, *slots: int) -> None:
+    """Unwritten addresses matter where the access takes place."""
+    for a in slots:
+        shadow = m.shadow[a] if a >= 0 else None
+        if shadow is None:
+            continue
+        # Offsets stand for vector groups: one unwritten offset spoils its access.
+        loose = ~shadow.flags
+        if at.mask is not None and loose.ndim > 3 and at.plan.vec == 1:
+            flags = at.mask if type(at.mask) is np.ndarray else at.mask.array
+            loose = loose & flags
+        if loose.any():
+            faults.unwritten(m, op, "is used as an address", shadow.origin)
+
+
+def _read(m: Batch, op: Op, at: Place) -> Shadow | None:
+    """Written-ness of what an access reads."""
+    state = at.memory.shadow
+    if state is None:
+        return None
+    good = written(at.memory)
+    if at.mask is None:
+        found = read(state, at.plan, at.span)
+    else:
+        found = read_where(state, at.plan, at.span, at.mask, good)
+    flags = found == good
+    if flags.all():
+        return None
+    places = at.plan.elements + at.span.shift
+    if at.memory.pitch:
+        places = places - m.rows * at.memory.pitch
+    return Shadow(flags, faults.origin_of(m, op, at.memory, places, ~flags))
+
+
+@shadows(global_memory.Load)
+def load(t: Translator, op: global_memory.Load) -> Step:
+    access, d, other = Global(t, op), t.slot(op.result), t.optional(op.other)
+
+    def step(s: Slots, m: Batch) -> None:
+        at = access.place(s, m)
+        _addresses(m, op, at, access.base, access.offset, access.predicate)
+        found = _read(m, op, at)
+        filler = m.shadow[other] if other >= 0 else None
+        m.shadow[d] = found if filler is None else both(found, filler)
+
+    return step
+
+
+@shadows(shared_memory.Load)
+def load_shared(t: Translator, op: shared_memory.Load) -> Step:
+    access, d = Shared(t, op), t.slot(op.result)
+
+    def step(s: Slots, m: Batch) -> None:
+        at = access.place(s, m)
+        _addresses(m, op, at, access.offset, access.predicate)
+        m.shadow[d] = _read(m, op, at)
+
+    return step
+
+
+@shadows(global_memory.Store)
+def store(t: Translator, op: global_memory.Store) -> Step:
+    access, value = Global(t, op), t.slot(op.value)
+
+    def step(s: Slots, m: Batch) -> None:
+        at = access.place(s, m)
+        _addresses(m, op, at, access.base, access.offset, access.predicate)
+        shadow = m.shadow[value]
+        if shadow is None:
+            return
+        loose = ~shadow.flags
+        if at.mask is not None:
+            loose = loose & (at.mask if type(at.mask) is np.ndarray else at.mask.array)
+        if loose.any():
+            faults.unwritten(m, op, "is stored here", shadow.origin)
+
+    return step
+
+
+@shadows(shared_memory.Store)
+def store_shared(t: Translator, op: shared_memory.Store) -> Step:
+    """Storing to shared memory is no output: the memory becomes as written as the value."""
+    access, value = Shared(t, op), t.slot(op.value)
+    rank = _rank(op.value)
+
+    def step(s: Slots, m: Batch) -> None:
+        at = access.place(s, m)
+        _addresses(m, op, at, access.offset, access.predicate)
+        if at.memory.shadow is None:
+            return
+        good, shadow = written(at.memory), m.shadow[value]
+        flags = np.ones((1,) * (rank + 3), bool) if shadow is None else shadow.flags
+        state = np.where(flags, good, 0).astype(at.memory.shadow.flat.dtype)
+        put(Place(at.memory.shadow, at.plan, at.span, at.mask), state)
+
+    return step
+
+
+@shadows(global_memory.LoadScalar)
+def load_scalar(t: Translator, op: global_memory.LoadScalar) -> Step:
+    tensor, base, d = t.slot(op.tensor), t.slot(op.base), t.slot(op.result)
+    predicate, other = t.optional(op.predicate), t.optional(op.other)
+
+    def step(s: Slots, m: Batch) -> None:
+        _matters(m, op, "is used as an address", base, predicate)
+        memory = s[tensor]
+        m.shadow[d] = m.shadow[other] if other >= 0 else None
+        if memory.shadow is None or memory.size == 0:
+            return
+        places = np.reshape(s[base], (-1, 1, 1)).astype(np.int64) + memory.origin
+        allowed = True if predicate < 0 else s[predicate]
+        flags = np.logical_and(allowed, (places >= 0) & (places < memory.size))
+        state = memory.shadow.flat.take(np.where(flags, places, 0)) == written(memory)
+        loose = flags & ~state
+        if loose.any():
+            m.shadow[d] = Shadow(~loose, faults.origin_of(m, op, memory, places, loose))
+
+    return step

@@ -1,0 +1,180 @@
+"""Turns a kernel's machine IR into steps: one closure an operation, operands by slot number.
+
+A value's slot is freed after its last use, so that its memory can be used again while it is in cache.
+Knows no single operation but the regions' yields.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import warploom.sim.rules  # noqa: F401  (registers the rules)
+from warploom.ir.kernel import Kernel, walk
+from warploom.ir.op import Block, Op, Value
+from warploom.ir.ops.control import For, Yield
+from warploom.ir.ops.shared_memory import BufferOp
+from warploom.ir.types import Regs, Scalar
+from warploom.sim.machine import Batch, Slots, Step
+from warploom.sim.registry import simulates
+from warploom.sim.shadow_steps import shadow_step
+
+
+class Translator:
+    """Slots and liveness of one kernel while its steps are built."""
+
+    def __init__(self, kernel: Kernel, checked: bool) -> None:
+        self.kernel = kernel
+        self.checked = checked
+        self.types: list[Any] = []
+        self.shared_bytes = _aligned(kernel.shared_bytes)
+        self._slots: dict[Value | str, int] = {}
+        self._home: dict[Value, Block] = {}
+        self._last: dict[Value, Op] = {}
+        self._uses: dict[Op, set[Value]] = {}
+        for param in kernel.params:
+            self.slot(param)
+        self._note(kernel.body)
+
+    # ---- slots -----------------------------------------------------------------------------
+
+    def slot(self, value: Value) -> int:
+        """The slot of a value: its storage's, or its own."""
+        key = value.storage or value
+        number = self._slots.get(key)
+        if number is None:
+            number = self._slots[key] = len(self.types)
+            self.types.append(value.type)
+        return number
+
+    def optional(self, value: Value | None) -> int:
+        """The slot of an operand that may be absent: −1 then."""
+        return -1 if value is None else self.slot(value)
+
+    def byte_of(self, op: BufferOp) -> int:
+        """Where a shared buffer starts; a place of its own where none has been planned."""
+        if op.at >= 0:
+            self.shared_bytes = max(
+                self.shared_bytes, _aligned(op.at + op.elements * op.dtype.bytes)
+            )
+            return op.at
+        at = self.shared_bytes
+        self.shared_bytes = _aligned(at + op.elements * op.dtype.bytes)
+        return at
+
+    def names(self) -> dict[str, int]:
+        """Slots by the names that values have in the source, for the prompt."""
+        named: dict[str, int] = {}
+        for value in self._home:
+            if value.name and isinstance(value.type, Scalar | Regs):
+                named[value.name] = self.slot(value)
+        return named
+
+    # ---- liveness --------------------------------------------------------------------------
+
+    def _note(self, block: Block, carries: bool = True) -> set[Value]:
+        """Fill homes, uses and last uses; gives what the block uses from outside. `carries`: its
+        yield moves values."""
+        for arg in block.args:
+            self._home[arg] = block
+        outside: set[Value] = set()
+        for op in block.ops:
+            for result in op.results:
+                self._home[result] = block
+            used = set(op.operand_values())
+            if isinstance(op, Yield) and not carries:
+                used = set()
+            for inner in op.regions():
+                used |= self._note(inner, yields_carry(op))
+            self._uses[op] = used
+            for value in used:
+                if self._home.get(value) is block:
+                    self._last[value] = op
+                else:
+                    outside.add(value)
+        return outside
+
+    def dies(self, op: Op, value: Value) -> bool:
+        """No operation uses the value after `op`."""
+        return self._last.get(value) is op
+
+    def inputs(self, *regions: Block) -> tuple[int, ...]:
+        """Slots that regions read and do not define."""
+        slots: set[int] = set()
+        for region in regions:
+            inside = {v for op in walk(region) for v in op.results} | set(region.args)
+            for op in walk(region):
+                for inner in op.regions():
+                    inside |= set(inner.args)
+            for op in walk(region):
+                slots |= {self.slot(v) for v in op.operand_values() if v not in inside}
+        return tuple(sorted(slots))
+
+    def given(self, block: Block) -> list[int]:
+        """Slots of what a block's yield gives to the operation around it."""
+        return [self.slot(v) for v in block.ops[-1].operand_values()]
+
+    def spent(self, block: Block) -> tuple[int, ...]:
+        """Slots of yielded values that only the block itself made: free once they are moved."""
+        values = block.ops[-1].operand_values()
+        own = {v for v in values if v not in block.args and self._home.get(v) is block}
+        return tuple({self.slot(v) for v in own if not v.storage})
+
+    # ---- steps -----------------------------------------------------------------------------
+
+    def steps(self, block: Block) -> list[Step]:
+        """The steps of a block in order, slots freed as their values die."""
+        steps: list[Step] = []
+        for op in block.ops:
+            if isinstance(op, Yield):
+                continue  # what it gives away is moved by the operation around the block
+            step = self.step(op)
+            if step is not None:
+                steps.append(step)
+            dead = self._dead(op, block)
+            if dead:
+                steps.append(_free(dead))
+        return steps
+
+    def step(self, op: Op) -> Step | None:
+        """The step of one operation, or None where nothing is to be done."""
+        rule = simulates.find(type(op))
+        if rule is None:
+            raise ValueError(f"the simulator has no rule for {op.OPCODE}")
+        step = rule(self, op)
+        if self.checked and step is not None:
+            return shadow_step(self, op, step)
+        return step
+
+    def _dead(self, op: Op, block: Block) -> tuple[int, ...]:
+        used = self._uses[op]
+        dead = [v for v in used if self._last.get(v) is op and self._home.get(v) is block]
+        dead += [v for v in op.results if v not in self._last]
+        return tuple({self.slot(v) for v in dead if not v.storage and isinstance(v.type, Regs)})
+
+
+def _aligned(size: int) -> int:
+    return -(-size // 16) * 16
+
+
+def yields_carry(op: Op) -> bool:
+    """Whether the yields in an operation's regions move values: until assign_storage has put
+    assignments in their place."""
+    if isinstance(op, For):
+        return not any(arg.storage for arg in op.body.args[1:])
+    return not any(r.storage for r in op.results)
+
+
+def _free(slots: tuple[int, ...]) -> Step:
+    if len(slots) == 1:
+        (only,) = slots
+
+        def free_one(s: Slots, m: Batch) -> None:
+            s[only] = None
+
+        return free_one
+
+    def free(s: Slots, m: Batch) -> None:
+        for slot in slots:
+            s[slot] = None
+
+    return free
