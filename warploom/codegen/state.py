@@ -14,6 +14,7 @@ from warploom.codegen.names import Names
 from warploom.codegen.places import Place, Walk, walk
 from warploom.codegen.prelude import Prelude
 from warploom.codegen.registry import emits
+from warploom.codegen.wishes import wishes
 from warploom.ir.kernel import Kernel
 from warploom.ir.op import UNKNOWN, Block, Value
 from warploom.ir.types import Regs, Scalar
@@ -36,6 +37,7 @@ class Emitter:
         self.extents: dict[tuple[Value, int], str] = {}
         self.strides: dict[tuple[Value, int], str] = {}
         self._storages: dict[str, str] = {}
+        self._wishes = wishes(kernel)
 
     # ---- blocks ----------------------------------------------------------------------------
 
@@ -74,18 +76,22 @@ class Emitter:
         """The C++ operand of a scalar, or of a register tile with one register."""
         return self.place(value).only
 
-    def declare(self, value: Value, hint: str = "t") -> tuple[Place, str]:
+    def name_of(self, value: Value, hint: str = "v") -> str:
+        """A new identifier for a value: its own name, the one its use suggests, or `hint`."""
+        return self.names.take(value.name or self._wishes.get(value, hint))
+
+    def declare(self, value: Value, hint: str = "v") -> tuple[Place, str]:
         """A new variable for a value, and the declaration to print before its first assignment.
 
         That is "float " for a scalar (it goes in front of the assignment), "float t[8]; " for an
         array.
         """
-        place = Place.of(self.names.take(value.name or hint), extents_of(value))
+        place = Place.of(self.name_of(value, hint), extents_of(value))
         self.places[value] = place
         c = self.type(dtype_of(value))
         return place, f"{c} {place.root}[{prod(place.extents)}]; " if place.array else f"{c} "
 
-    def declare_only(self, value: Value, hint: str = "t") -> Place:
+    def declare_only(self, value: Value, hint: str = "v") -> Place:
         """A new variable for a value, declared on a line of its own."""
         place, declaration = self.declare(value, hint)
         self.lines.add(declaration.strip() if place.array else f"{declaration}{place.root};")
@@ -107,13 +113,13 @@ class Emitter:
         return found
 
     def elementwise(
-        self, result: Value, operands: Sequence[Value], render: Callable[..., str], hint: str = "t"
+        self, result: Value, operands: Sequence[Value], render: Callable[..., str], hint: str = "v"
     ) -> None:
         """Print `result = render(operands)` register by register; operands broadcast."""
         self.assign_each(result, [self.place(v) for v in operands], render, hint)
 
     def assign_each(
-        self, result: Value, sources: Sequence[Place], render: Callable[..., str], hint: str = "t"
+        self, result: Value, sources: Sequence[Place], render: Callable[..., str], hint: str = "v"
     ) -> None:
         """As `elementwise`, from places."""
         target, declaration = self.declare(result, hint)
@@ -121,7 +127,7 @@ class Emitter:
         to, *registers = found.registers
         self.lines.add(f"{declaration}{found.header}{to} = {render(*registers)};")
 
-    def alias(self, value: Value, place: Place, hint: str = "t") -> None:
+    def alias(self, value: Value, place: Place, hint: str = "v") -> None:
         """Let a value stand where another one does; copied where that place is overwritten."""
         if place.mutable:
             self.assign_each(value, [place], lambda x: x, hint)

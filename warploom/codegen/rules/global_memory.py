@@ -53,9 +53,12 @@ def load_scalar(out: Emitter, op: ops.LoadScalar) -> None:
 
 def _at(out: Emitter, op: ops.Load | ops.Store | ops.LoadScalar) -> str:
     """tensor + base, in pointer arithmetic, so that sums of offsets do not wrap."""
-    base = out.scalar(op.base)
-    tensor = out.place(op.tensor).root
-    return tensor if base in ("0", "0ll") else f"{tensor} + {base}"
+    return _moved(out.place(op.tensor).root, " + ", out.scalar(op.base))
+
+
+def _moved(at: str, separator: str, offset: str) -> str:
+    """An address moved by an offset; shared accesses take the two as arguments."""
+    return at if separator == " + " and offset in ("0", "0ll") else f"{at}{separator}{offset}"
 
 
 def guard_of(predicate: Value | None, other: Value | None) -> str:
@@ -86,7 +89,7 @@ def load_groups(
         places.append(out.place(predicate))
     found = out.walk(extents_of(offset), *places)
     to, where, *guard = found.registers
-    arguments = [f"&{to}", f"{at}{separator}{where}", *guard]
+    arguments = [f"&{to}", _moved(at, separator, where), *guard]
     if predicate is not None and other is not None:
         arguments.append(out.scalar(other))
     call = f"{name}{_step(place, axis, vec)}({', '.join(arguments)});"
@@ -111,7 +114,7 @@ def store_groups(
         places.append(out.place(predicate))
     found = out.walk(extents_of(offset), *places)
     held, where, *guard = found.registers
-    arguments = ", ".join((f"{at}{separator}{where}", f"&{held}", *guard))
+    arguments = ", ".join((_moved(at, separator, where), f"&{held}", *guard))
     out.lines.add(f"{found.header}{name}{_step(place, axis, vec)}({arguments});")
 
 

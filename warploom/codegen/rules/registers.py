@@ -109,7 +109,7 @@ def map_registers(out: Emitter, op: ops.Map) -> None:
         text = expression(out, o, [texts[v] for v in o.operand_values()])
         register = results.get(o.result)
         if register is None:
-            name = out.names.take(o.result.name or "t")
+            name = out.name_of(o.result)
             lines.append((f"{out.type(dtype_of(o.result))} {name} = {text};", o))
         else:
             name = register
