@@ -72,6 +72,8 @@ if TYPE_CHECKING:
     )
     from warploom.language.types import Tensor, const
     from warploom.runtime.driver import is_usable as has_gpu
+    from warploom.runtime.examples import Make
+    from warploom.runtime.findings import Findings
     from warploom.runtime.graph import Graph, graph
     from warploom.runtime.jit import Kernel, kernel
     from warploom.runtime.memory import (
@@ -97,6 +99,8 @@ _MODULES = {
     "language.tile": "all any arange argmax argmin cat full max min sum zeros",
     "language.types": "Tensor const",
     "runtime.driver": "has_gpu=is_usable",
+    "runtime.examples": "Make",
+    "runtime.findings": "Findings",
     "runtime.graph": "Graph graph",
     "runtime.jit": "Kernel kernel",
     "runtime.memory": "DeviceArray device_empty synchronize to_device to_numpy",
@@ -114,9 +118,11 @@ __all__ = [
     "DType",
     "DeviceArray",
     "Error",
+    "Findings",
     "Graph",
     "Kernel",
     "LaunchError",
+    "Make",
     "ModelError",
     "ShapeError",
     "Tensor",

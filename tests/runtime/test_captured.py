@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 import warploom as wl
+from warploom.frontend.capture import source_key_parts
 from warploom.runtime.captured import watch
 
 BLOCK = 16
@@ -21,6 +22,12 @@ class Config:
     block: int = 4
 
     __hash__ = object.__hash__
+
+
+class Names:
+    """Constants of a class."""
+
+    BLOCK = 8
 
 
 CONFIG = Config()
@@ -46,6 +53,10 @@ def with_table(x):
 
 def with_config(x):
     return x + CONFIG.block
+
+
+def with_class(x):
+    return x + Names.BLOCK
 
 
 HERE = sys.modules[__name__]
@@ -95,6 +106,15 @@ def test_an_object_changed_in_place_is_seen(monkeypatch: pytest.MonkeyPatch) -> 
     assert seen.is_current()
     monkeypatch.setattr(CONFIG, "block", 5)
     assert not seen.is_current()
+
+
+def test_a_constant_of_a_class_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = watch(with_class)
+    assert seen.is_current()
+    key = source_key_parts(with_class, {})
+    monkeypatch.setattr(Names, "BLOCK", 9)
+    assert not seen.is_current()
+    assert source_key_parts(with_class, {}) != key
 
 
 def test_a_closure_is_watched() -> None:

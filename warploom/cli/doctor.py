@@ -75,7 +75,7 @@ def _gpu(facts: dict[str, Any]) -> dict[str, Any]:
     problem = driver.problem()
     if problem is not None:
         report = problem.reports[0]
-        if driver.is_likely() or "not installed" not in report.message:
+        if driver.is_likely():
             facts["advice"].append(report.hint or report.message)
         return {"usable": False, "why": report.message}
     major, minor = driver.driver_version()

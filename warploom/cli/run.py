@@ -34,12 +34,6 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--device", metavar="WORD", help="sim (default), gpu or gpu:N")
     parser.add_argument("--checked", action="store_true", help="check the run on the simulator")
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="checked runs to make")
-    parser.add_argument(
-        "--break",
-        dest="stop",
-        metavar="FILE:LINE",
-        help="stop the simulated kernel at a line and open a prompt",
-    )
     parser.add_argument("--json", metavar="FILE", help=json_file.HELP)
 
 
@@ -47,11 +41,8 @@ def run(options: argparse.Namespace) -> int:
     """Run the example; returns the exit code."""
     found = kernel_name.find(options.kernel)
     device = places.parse(options.device) if options.device else places.default()
-    if (options.checked or options.stop) and device != SIM:
-        flag = "--checked" if options.checked else "--break"
-        raise error("H021", f"{flag} works on the simulator", hint="leave out --device")
-    if options.stop:
-        set_breakpoint(options.stop)
+    if options.checked and device != SIM:
+        raise error("H021", "--checked works on the simulator", hint="leave out --device")
     call = found.call(device)
     if options.checked:
         return _checked(found, call, options)
@@ -67,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
         grid = " × ".join(map(str, call.launcher.grid))
         print(f"{found.title}: grid {grid} on {device}, {seconds * 1e3:.1f} ms with compilation")
         for row in rows:
-            print("  " + " ".join(f"{name} {value}" for name, value in row.items()))
+            print("  " + _line(row))
     return FINE
 
 
@@ -79,6 +70,15 @@ def _checked(found: kernel_name.Found, call: Call, options: argparse.Namespace) 
     if options.json != "-":
         print(findings.text(ansi=sys.stdout.isatty() and not os.environ.get("NO_COLOR")))
     return FINE if findings.clean else NO
+
+
+def _line(row: dict[str, Any]) -> str:
+    text = f"{row['name']}: {row['dtype']} {row['shape']}"
+    if "mean" in row:
+        text += f", from {row['min']:.6g} to {row['max']:.6g}, mean {row['mean']:.6g}"
+    if row.get("not_finite"):
+        text += f", {row['not_finite']} not finite"
+    return text
 
 
 def written(call: Call) -> list[dict[str, Any]]:

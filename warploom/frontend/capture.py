@@ -138,9 +138,13 @@ def captured(source: SourceFunction) -> dict[str, Any]:
             continue
         spelt = chain[0]
         for attribute in chain[1:]:
-            if not isinstance(value, types.ModuleType) or not hasattr(value, attribute):
+            if not hasattr(value, attribute):
                 break
-            value = getattr(value, attribute)
+            inner = getattr(value, attribute)
+            if callable(inner) and not isinstance(value, types.ModuleType):
+                # A method: the front end takes constants from objects, nothing else.
+                break
+            value = inner
             spelt += f".{attribute}"
         if not _is_known(value):
             found[spelt] = value

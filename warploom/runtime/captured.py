@@ -22,11 +22,14 @@ _FIXED = (type(None), bool, int, float, str, DType, Function, types.FunctionType
 
 @dataclass(slots=True)
 class Watch:
-    """Captured names and values of a kernel and of all functions that it reaches."""
+    """Captured names and values of a kernel and of all functions that it reaches.
+
+    `texts`: functions some of whose values can change in place, and what these values were.
+    """
 
     names: list[tuple[dict[str, Any], str, Any]] = field(default_factory=list)
     cells: list[tuple[types.CellType, Any]] = field(default_factory=list)
-    texts: list[tuple[Any, str]] = field(default_factory=list)
+    texts: list[tuple[SourceFunction, dict[str, str]]] = field(default_factory=list)
 
     def is_current(self) -> bool:
         """Whether nothing has changed since `watch`."""
@@ -36,7 +39,7 @@ class Watch:
         for cell, value in self.cells:
             if _content(cell) is not value:
                 return False
-        return all(canonical(value) == text for value, text in self.texts)
+        return all(_texts(source) == texts for source, texts in self.texts)
 
 
 def watch(function: Callable[..., Any]) -> Watch:
@@ -53,9 +56,24 @@ def watch(function: Callable[..., Any]) -> Watch:
         _watch_names(found, source, {word for spelt in values for word in spelt.split(".")})
         for value in values.values():
             todo += functions_in(value)
-            if not _is_fixed(value):
-                found.texts.append((value, canonical(value)))
+        if not all(_is_fixed(v) and _by_names(source, spelt) for spelt, v in values.items()):
+            found.texts.append((source, _texts(source)))
     return found
+
+
+def _texts(source: SourceFunction) -> dict[str, str]:
+    return {spelt: canonical(value) for spelt, value in captured(source).items()}
+
+
+def _by_names(source: SourceFunction, spelt: str) -> bool:
+    """Whether a captured value is reached through modules only."""
+    root, *attributes = spelt.split(".")
+    value = source.resolve(root)
+    for attribute in attributes:
+        if not isinstance(value, types.ModuleType):
+            return False
+        value = getattr(value, attribute)
+    return True
 
 
 def functions_in(value: Any) -> Iterator[Callable[..., Any]]:

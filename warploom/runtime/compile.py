@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from warploom.base import target as targets
+from warploom.base.diagnostics import Report, wants_colour
 from warploom.base.errors import error
 from warploom.base.target import Target
 from warploom.codegen.emitter import CudaSource, emit
@@ -150,6 +153,7 @@ def gpu_image(request: Request, target: Target) -> Image:
     held = store.load(cache.IMAGE, image_key)
     if held is None or _CUBIN not in held:
         built = nvrtc.compile_cubin(source, target, strict=request.strict)
+        _show(built.notes)
         held = {_CUBIN: built.cubin, _CUDA: source.text.encode()}
         store.store(cache.IMAGE, image_key, held)
     layout = layout_of(kernel)
@@ -160,6 +164,13 @@ def gpu_image(request: Request, target: Target) -> Image:
     entry = {"image": image_key, "meta": meta, "fields": fields}
     store.store(cache.SOURCE, key, {ENTRY: json.dumps(entry).encode()})
     return image
+
+
+def _show(notes: Iterable[Report]) -> None:
+    """Print warnings of the assembler; WARPLOOM_QUIET silences them."""
+    if not os.environ.get("WARPLOOM_QUIET"):
+        for note in notes:
+            print(note.render(wants_colour(sys.stderr)), file=sys.stderr)
 
 
 def _image_key(source: CudaSource, fields: Mapping[str, str], target: Target) -> str:

@@ -19,7 +19,8 @@ from warploom.runtime.arrays import SIM, View
 from warploom.runtime.grid import Grid
 from warploom.runtime.packing import Pack
 from warploom.runtime.stats import counters
-from warploom.sim.program import Program, RunResult, TensorArg
+from warploom.sim.arguments import TensorArg
+from warploom.sim.program import Program, RunResult
 
 
 class SimVariant:
