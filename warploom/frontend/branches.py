@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
+from warploom.base.diagnostics import Span
 from warploom.base.dtypes import boolean
 from warploom.frontend.carried import (
     Differs,
@@ -17,7 +18,6 @@ from warploom.frontend.carried import (
     rewrap,
     same_form,
     split,
-    uniform,
 )
 from warploom.frontend.frame import (
     POISON,
@@ -31,8 +31,7 @@ from warploom.frontend.frame import (
     statement,
 )
 from warploom.frontend.scopes import assigned
-from warploom.ir import types
-from warploom.ir.op import Block, Value
+from warploom.ir.op import Block, Loc, Value
 from warploom.ir.ops import control
 from warploom.ir.ops import scalar as scalars
 from warploom.language import core
@@ -86,9 +85,10 @@ def if_statement(frame: Frame, node: ast.If) -> None:
     then, orelse = Block(), Block()
     _branch(frame, then, node.body)
     after_then, frame.names = frame.names, dict(before)
+    bound_in_then = dict(frame.bound_at)
     _branch(frame, orelse, node.orelse)
     after_else, frame.names = frame.names, before
-    _merge(frame, node, condition, (then, after_then), (orelse, after_else))
+    _merge(frame, node, condition, (then, after_then), (orelse, after_else), bound_in_then)
 
 
 def _branch(frame: Frame, block: Block, statements: list[ast.stmt]) -> None:
@@ -113,6 +113,7 @@ def _merge(
     condition: Scalar,
     then: tuple[Block, dict[str, Any]],
     orelse: tuple[Block, dict[str, Any]],
+    bound_in_then: dict[str, Loc],
 ) -> None:
     """Give each name that a branch has assigned its value behind the `if`."""
     alive = frame.liveness.after[node]
@@ -134,7 +135,8 @@ def _merge(
         else:
             pairs.append((name, a, b))
     frame.at(node.test)
-    merged = join_ways(frame, condition, then[0], orelse[0], pairs, node.test)
+    blocks = (then[0], orelse[0])
+    merged = join_ways(frame, condition, blocks, pairs, node.test, bound_in_then)
     for (name, _, _), value in zip(pairs, merged, strict=True):
         frame.names[name] = value
 
@@ -142,10 +144,10 @@ def _merge(
 def join_ways(
     frame: Frame,
     condition: Scalar,
-    then: Block,
-    orelse: Block,
+    blocks: tuple[Block, Block],
     pairs: list[tuple[str, Any, Any]],
     node: ast.AST,
+    bound_in_then: dict[str, Loc],
 ) -> list[Any]:
     """Append the `if` of two blocks; the joined value of each (name, then, else), or POISON."""
     builder = frame.building.builder
@@ -153,15 +155,15 @@ def join_ways(
     plans: list[tuple[Any, list[Any]] | None] = []
     for name, a, b in pairs:
         try:
-            plans.append(_plan(frame, (then, orelse), yielded, a, b))
+            plans.append(_plan(frame, blocks, yielded, a, b))
         except Differs as differs:
-            frame.reports.add(_differs(frame, name, differs, node).report)
+            places = (bound_in_then.get(name), frame.bound_at.get(name))
+            frame.reports.add(_differs(frame, name, differs, node, places).report)
             plans.append(None)
-    for block, values in zip((then, orelse), yielded, strict=True):
+    for block, values in zip(blocks, yielded, strict=True):
         with builder.inside(block):
             builder.add(control.Yield(values=tuple(values)))
-    made = control.If(condition=condition.value, then=then, orelse=orelse)
-    made.results = tuple(_result(condition, a, b) for a, b in zip(*yielded, strict=True))
+    made = control.If(condition=condition.value, then=blocks[0], orelse=blocks[1])
     builder.add(made)
     results = iter(made.results)
     joined: list[Any] = []
@@ -202,31 +204,38 @@ def _plan(
     return form, leaves
 
 
-def _result(condition: Scalar, a: Value, b: Value) -> Value:
-    """The result of an `if`: at most as uniform as its condition and both ways."""
-    type = a.type
-    if isinstance(type, types.Scalar):
-        widest = max(uniform(condition.value), uniform(a), uniform(b))
-        type = types.Scalar(type.dtype, widest)
-    return Value(type)
-
-
-def _differs(frame: Frame, name: str, differs: Differs, node: ast.AST) -> Problem:
+def _differs(
+    frame: Frame,
+    name: str,
+    differs: Differs,
+    node: ast.AST,
+    places: tuple[Loc | None, Loc | None] = (None, None),
+) -> Problem:
     what = f"`{name}`" if name else "a conditional expression"
+    spans = [
+        Span.at(place, label=f"{word}: {found}")
+        for place, word, found in zip(
+            places, ("then", "else"), (differs.first, differs.second), strict=True
+        )
+        if place is not None
+    ]
+    notes = [] if spans else [f"then: {differs.first}", f"else: {differs.second}"]
     if differs.compile_time:
         return frame.problem(
             "F039",
             f"{what} would be chosen at run time, but exists at compile time only",
             node,
+            *spans,
             label="known at run time only",
-            notes=[f"then: {differs.first}", f"else: {differs.second}"],
+            notes=notes,
             hint="make the condition a constant, or choose among tiles, scalars and numbers",
         )
     return frame.problem(
         "F017",
         f"{what} gets two types from this `if`",
         node,
-        notes=[f"then: {differs.first}", f"else: {differs.second}"],
+        *spans,
+        notes=notes,
         hint="give both the same dtype and shape, such as with `.cast(dtype)`",
     )
 
@@ -237,7 +246,8 @@ def conditional(frame: Frame, node: ast.IfExp) -> Any:
     condition = truth(frame, evaluate(frame, node.test), node.test)
     if isinstance(condition, bool):
         return evaluate(frame, node.body if condition else node.orelse)
-    blocks, ways = (Block(), Block()), []
+    blocks = (Block(), Block())
+    ways: list[Any] = []
     for block, way in zip(blocks, (node.body, node.orelse), strict=True):
         frame.depth += 1
         with frame.building.builder.inside(block):
@@ -248,7 +258,7 @@ def conditional(frame: Frame, node: ast.IfExp) -> Any:
     pure = all(op.is_pure for block in blocks for op in block.ops)
     if pure and all(isinstance(way, Scalar) or is_number(way) for way in ways):
         return _select(frame, condition, blocks, a, b, node)
-    merged = join_ways(frame, condition, *blocks, [("", a, b)], node)
+    merged = join_ways(frame, condition, blocks, [("", a, b)], node, {})
     if merged[0] is POISON:
         raise Silenced
     return merged[0]

@@ -398,7 +398,7 @@ def _of_module(frame: Frame, module: types.ModuleType, node: ast.Attribute) -> A
     except AttributeError:
         value = None
         if module.__name__ == "warploom":
-            near = nearest(node.attr, [*VOCABULARY, *vars(module)])
+            near = nearest(node.attr, [*VOCABULARY, *dir(module)])
             raise frame.problem(
                 "F024",
                 f"`{ast.unparse(node)}` does not exist",

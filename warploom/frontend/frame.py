@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn, TypeVar
 
-from warploom.base.diagnostics import Report
+from warploom.base.diagnostics import Report, Span
 from warploom.base.errors import report
 from warploom.frontend.capture import NotConstant, admit
 from warploom.frontend.scopes import Liveness, assigned, local_names
@@ -118,14 +118,14 @@ class Frame:
         self,
         code: str,
         message: str,
-        node: ast.AST,
-        *further: Loc | None,
+        where: ast.AST | Loc,
+        *further: Loc | Span | None,
         label: str = "",
         notes: Iterable[str] = (),
         hint: str = "",
     ) -> Problem:
         """A refusal at a piece of source."""
-        place = self.place(node)
+        place = where if isinstance(where, Loc) else self.place(where)
         made = report(code, message, place, *further, label=label, notes=notes, hint=hint)
         return Problem(made)
 

@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import Any
 
+from warploom.base.diagnostics import Span
 from warploom.base.dtypes import DType, i32, i64
 from warploom.frontend.carried import (
     Fixed,
@@ -50,6 +51,7 @@ class Slot:
     name: str
     form: Form
     leaves: list[Any]
+    place: Loc | None = None
     types: list[types.Type] = field(default_factory=list)
     weak: list[bool] = field(default_factory=list)
 
@@ -153,7 +155,7 @@ def _slots(frame: Frame, node: ast.For, spread: types.Uniformity) -> list[Slot]:
         if value is POISON or isinstance(value, Unbound):
             continue
         form, leaves = split(value)
-        slot = Slot(name, form, leaves)
+        slot = Slot(name, form, leaves, frame.bound_at.get(name))
         for leaf in leaves:
             slot.weak.append(is_number(leaf))
             type: types.Type
@@ -268,13 +270,14 @@ def _number_dtype(known: DType, natural: DType, weak: bool) -> DType | None:
 
 
 def _changed(frame: Frame, node: ast.For, slot: Slot, first: Any, last: Any) -> Problem:
-    place: Loc | None = frame.bound_at.get(slot.name)
+    where = frame.bound_at.get(slot.name) or frame.place(node.target)
+    before = None if slot.place is None else Span.at(slot.place, label="before the loop")
     if isinstance(slot.form, Fixed):
         return frame.problem(
             "F039",
             f"`{slot.name}` changes in a run-time loop, but exists at compile time only",
-            node.target,
-            place,
+            where,
+            before,
             notes=[f"before the loop: {kind_of(first)}", f"after one trip: {kind_of(last)}"],
             hint="use `wl.unroll`, which runs at compile time",
         )
@@ -286,9 +289,9 @@ def _changed(frame: Frame, node: ast.For, slot: Slot, first: Any, last: Any) -> 
         hint = f"cast at the end of the body: `.cast(wl.{first.dtype})`"
     return frame.problem(
         "F016",
-        f"`{slot.name}` changes its type in this loop",
-        node.target,
-        place,
+        f"`{slot.name}` changes its type in a loop",
+        where,
+        before,
         notes=[f"before the loop: {leaf_text(first)}", f"after one trip: {leaf_text(last)}"],
         hint=hint,
     )

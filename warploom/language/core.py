@@ -62,8 +62,13 @@ def shape_of(value: Operand) -> Shape | None:
 
 
 def shape_text(shape: Shape) -> str:
-    """A shape as a reader writes it: `4 x 8`, or `()`."""
-    return " x ".join(map(str, shape)) if shape else "()"
+    """A shape as Python writes it."""
+    return str(shape)
+
+
+def with_article(word: object) -> str:
+    """A dtype with its article: `an f32`, `a bf16`."""
+    return f"{'an' if str(word)[0] in 'fi' else 'a'} {word}"
 
 
 def describe(value: Operand) -> str:

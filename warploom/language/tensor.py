@@ -195,7 +195,7 @@ def store(window: Window, value: Arithmetic) -> None:
     if dtype != tensor.dtype:
         raise Refused(
             "T010",
-            f"a {dtype} tile is stored to a tensor of {tensor.dtype}",
+            f"{core.with_article(dtype)} tile is stored to a tensor of {tensor.dtype}",
             argument="value",
             label=f"this is {dtype}",
             notes=(core.describe(tile), repr(tensor)),
@@ -312,7 +312,7 @@ def _element(given: Any, dtype: DType, argument: str) -> Value:
     if core.dtype_of(value) != dtype:
         raise Refused(
             "T010",
-            f"a {core.dtype_of(value)} scalar meets a tensor of {dtype}",
+            f"{core.with_article(core.dtype_of(value))} scalar meets a tensor of {dtype}",
             argument=argument,
             notes=(core.describe(value),),
             hint=f"cast it: `.cast(wl.{dtype})`",

@@ -91,7 +91,7 @@ def full(shape: int | Sequence[int], value: Arithmetic, dtype: DType) -> Tile:
     if core.dtype_of(made) != wanted:
         raise Refused(
             "T001",
-            f"a {core.dtype_of(made)} scalar cannot fill a tile of {wanted}",
+            f"{core.with_article(core.dtype_of(made))} scalar cannot fill a tile of {wanted}",
             argument="value",
             hint=f"cast it: `.cast(wl.{wanted})`",
         )

@@ -365,7 +365,7 @@ def not_a(what: str, given: Any, argument: str = "") -> Refused:
 def kind_of(given: Any) -> str:
     """What a value is, in words, with its article."""
     if isinstance(given, Tile):
-        return f"a {given.dtype} tile of shape {core.shape_text(given.shape)}"
+        return f"{core.with_article(given.dtype)} tile of shape {core.shape_text(given.shape)}"
     if isinstance(given, Scalar):
         return f"a run-time {given.dtype} scalar"
     if isinstance(given, bool):
