@@ -65,23 +65,31 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
+        self.looked = 0
         self.warps = 4
         self.values: dict[str, Value] = {}
 
     # ---- tokens ------------------------------------------------------------------------------
 
     def peek(self) -> tuple[str, str]:
-        found = _TOKEN.match(self.text, self.at)
-        if found is None or found.lastgroup is None:
-            return "end", ""
-        return found.lastgroup, found.group(found.lastgroup)
+        kind, text, _ = self.look()
+        return kind, text
 
     def next(self) -> tuple[str, str]:
+        kind, text, end = self.look()
+        if kind == "end":
+            self.fail("unexpected end")
+        self.at = end
+        return kind, text
+
+    def look(self) -> tuple[str, str, int]:
+        """Kind, text and end of the next token."""
         found = _TOKEN.match(self.text, self.at)
         if found is None or found.lastgroup is None:
-            self.fail("unexpected end")
-        self.at = found.end()
-        return found.lastgroup, found.group(found.lastgroup)
+            self.looked = len(self.text.rstrip())
+            return "end", "", self.at
+        self.looked = found.start(found.lastgroup)
+        return found.lastgroup, found.group(found.lastgroup), found.end()
 
     def accept(self, text: str) -> bool:
         if self.peek()[1] == text:
@@ -94,7 +102,7 @@ class _Parser:
             self.fail(f"expected {text!r}, found {self.peek()[1]!r}")
 
     def fail(self, message: str) -> NoReturn:
-        raise ParseError(f"line {self.text.count(chr(10), 0, self.at) + 1}: {message}")
+        raise ParseError(f"line {self.text.count(chr(10), 0, self.looked) + 1}: {message}")
 
     # ---- grammar -----------------------------------------------------------------------------
 
@@ -111,7 +119,7 @@ class _Parser:
             word = self.next()[1]
             options[word] = self.number_list() if self.accept("=") else "1"
         body = self.block_body()
-        if self.text[self.at :].strip():
+        if self.peek()[0] != "end" or self.text[self.at :].strip():
             self.fail("text after the kernel")
         kernel = Kernel(name, params, body, Stage[options.get("stage", "tile").upper()], self.warps)
         kernel.fast_math = "fast_math" in options
