@@ -69,12 +69,15 @@ def test_read_only_loads_are_counted_apart(machine):
     assert said == found == {"ld.global.nc": 1, "st.global": 1}
 
 
-def test_comments_of_ptx_do_not_count():
-    assert counted("// bar.sync 0;\n\tbar.sync 1, 128;") == {"bar": 1}
+def asm(text):
+    return f"\t// begin inline asm\n\t{text}\n\t// end inline asm\n"
 
 
-def test_an_operation_that_is_not_declared_shows(machine):
-    """The comparison can fail: a PTX text with one more shuffle is seen."""
-    kernel = machine.kernel()
-    said = declared(kernel)
-    assert said != counted("shfl.sync.bfly.b32 %r1, %r2, 1, 31, -1;")
+def test_only_inline_asm_counts():
+    ptx = asm("bar.sync 1, 128;") + "\tld.global.nc.u32 \t%r1, [table];\n" + asm("bar.sync 2, 64;")
+    assert counted(ptx) == {"bar": 2}
+
+
+def test_one_instruction_more_is_seen(machine):
+    said = declared(machine.kernel())
+    assert said == counted("") and said != counted(asm("shfl.sync.bfly.b32 %r1, %r2, 1, 31, -1;"))

@@ -1,0 +1,138 @@
+"""Every example of the library and of examples/ compiles to a cubin without a driver.
+
+No spill and no note of ptxas on any target; the instructions of the PTX are those that the machine
+operations declare; registers and shared memory equal tests/golden/cubins.json, which
+`pytest --update-golden` rewrites entry by entry.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib
+import importlib.util
+import json
+import pkgutil
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from warploom import kernels
+from warploom.base.target import SM_80, SM_89, SM_90A, Target
+from warploom.codegen.declared import counted, declared
+from warploom.codegen.emitter import emit
+from warploom.runtime import nvrtc
+from warploom.runtime.compile import machine_kernel
+from warploom.runtime.examples import Make
+from warploom.runtime.jit import Kernel
+from warploom.runtime.memory import element_type
+
+ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = ROOT / "tests" / "golden" / "cubins.json"
+
+
+def _library() -> dict[str, Any]:
+    found = {}
+    for info in pkgutil.walk_packages(kernels.__path__, "warploom.kernels."):
+        if info.name.endswith(".kernel"):
+            family = info.name.split(".")[-2]
+            found[family] = importlib.import_module(info.name)
+    return found
+
+
+def _modules() -> dict[str, Any]:
+    found = _library()
+    for path in sorted((ROOT / "examples").glob("*.py")):
+        spec = importlib.util.spec_from_file_location(f"example_{path.stem}", path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        found[path.stem] = module
+    return found
+
+
+@cache
+def examples() -> dict[str, tuple[Kernel, str]]:
+    """Every (kernel, example) by its name in the golden."""
+    found = {}
+    for family, module in _modules().items():
+        for name, kernel in sorted(vars(module).items()):
+            if isinstance(kernel, Kernel):
+                for example in kernel.examples:
+                    found[f"{family}.{name}@{example}"] = (kernel, example)
+    return found
+
+
+class Blank(Make):
+    """Arrays of the right dtype and shape, without data: only their classes matter here."""
+
+    def _blank(self, shape: Any, dtype: Any = np.float32) -> np.ndarray:
+        return np.zeros(shape, element_type(dtype).numpy)
+
+    randn = zeros = ones = empty = _blank
+
+    def uniform(self, shape: Any, low: float, high: float, dtype: Any = np.float32) -> Any:
+        return self._blank(shape, dtype)
+
+    def integers(self, low: int, high: int, shape: Any, dtype: Any = np.int32) -> Any:
+        return self._blank(shape, dtype)
+
+
+def build(name: str, target: Target) -> tuple[Any, nvrtc.Cubin]:
+    """The machine kernel of an example and its cubin."""
+    kernel, example = examples()[name]
+    call = kernel.examples[example](Blank())
+    lowered = machine_kernel(kernel.request(call.arguments, call.launcher.warps), target)
+    return lowered, nvrtc.compile_cubin(emit(lowered, target), target)
+
+
+def registered(name: str, figures: dict[str, int], update: bool) -> None:
+    """Compare with the golden entry, or rewrite it; several workers share the file."""
+    with (GOLDEN.parent / "cubins.json").open("a+", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        held = json.loads(file.read() or "{}")
+        if not update:
+            assert held.get(name) == figures, f"{name}: pytest --update-golden accepts it"
+            return
+        held = {key: held[key] for key in held if key in examples()} | {name: figures}
+        file.seek(0)
+        file.truncate()
+        file.write(json.dumps(dict(sorted(held.items())), indent=1) + "\n")
+
+
+@pytest.mark.parametrize("name", examples())
+def test_cubin(name: str, request: pytest.FixtureRequest) -> None:
+    """On sm_90a: no note, no spill, declared instructions, the registers of the golden."""
+    lowered, made = build(name, SM_90A)
+    assert not made.notes, "\n".join(note.render() for note in made.notes)
+    assert counted(made.ptx) == declared(lowered)
+    figures = {"registers": made.registers, "shared": lowered.shared_bytes}
+    registered(name, figures, bool(request.config.getoption("--update-golden")))
+
+
+@pytest.mark.parametrize("target", [SM_80, SM_89], ids=str)
+@pytest.mark.parametrize("name", examples())
+def test_other_architectures(name: str, target: Target) -> None:
+    """Level 1 compiles for sm_80 and later, without a spill."""
+    lowered, made = build(name, target)
+    assert not made.notes, "\n".join(note.render() for note in made.notes)
+    assert counted(made.ptx) == declared(lowered)
+
+
+def test_the_golden_names_what_exists() -> None:
+    """A kernel that is gone leaves no figures behind."""
+    assert set(json.loads(GOLDEN.read_text())) == set(examples())
+
+
+def test_every_kernel_of_the_library_has_an_example() -> None:
+    """A kernel without one would not be compiled here."""
+    bare = [
+        f"{family}.{name}"
+        for family, module in _library().items()
+        for name, kernel in vars(module).items()
+        if isinstance(kernel, Kernel) and not kernel.examples
+    ]
+    assert bare == []
