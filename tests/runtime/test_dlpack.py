@@ -1,4 +1,4 @@
-"""DLPack capsules: what NumPy gives is read, what is exported NumPy and torch read, nothing leaks."""
+"""DLPack capsules: those of NumPy are read, NumPy reads what is exported, and nothing leaks."""
 
 import gc
 import weakref
@@ -29,6 +29,17 @@ class Held:
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
+
+
+class Producer(Plain):
+    """Exports memory of an owner by our own capsule."""
+
+    def __init__(self, owner: Held) -> None:
+        super().__init__(owner.array)
+        self.owner = owner
+
+    def __dlpack__(self, **_: object) -> object:
+        return export(self.array, self.owner)
 
 
 class Exported:
@@ -111,11 +122,7 @@ def test_memory_lives_as_long_as_its_numpy_view() -> None:
     owner = Held(np.arange(5.0))
     gone = weakref.ref(owner)
 
-    class Producer(Plain):
-        def __dlpack__(self, **_: object) -> object:
-            return export(self.array, owner)
-
-    producer = Producer(owner.array)
+    producer = Producer(owner)
     host = read(producer, "x").host
     del owner, producer
     gc.collect()

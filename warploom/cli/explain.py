@@ -117,11 +117,11 @@ def _facts(op: type[Op]) -> dict[str, Any]:
     }
 
 
-def _source(item: type | Callable[..., Any] | None) -> dict[str, str] | None:
+def _source(found: type | Callable[..., Any] | None) -> dict[str, str] | None:
     """Text and place of a class or function."""
-    if item is None:
+    if found is None:
         return None
-    item = inspect.unwrap(item) if not isinstance(item, type) else item
+    item: Any = found if isinstance(found, type) else inspect.unwrap(found)
     lines, first = inspect.getsourcelines(item)
     file = inspect.getsourcefile(item) or "?"
     return {"place": f"{shown_path(file)}:{first}", "text": "".join(lines)}

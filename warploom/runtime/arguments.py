@@ -17,7 +17,7 @@ import numpy as np
 from warploom.base.dtypes import BY_NAME, DType
 from warploom.base.errors import Error, error
 from warploom.frontend.signature import MISSING, Parameter, Signature
-from warploom.ir.types import Scalar, Type
+from warploom.ir.types import Scalar, Tensor
 from warploom.runtime.argument_class import classify, overlapping, tensor_type
 from warploom.runtime.arrays import SIM, View, not_a_tensor, read
 
@@ -44,9 +44,9 @@ class Arguments:
     place: str
     source: str
 
-    def types(self) -> tuple[tuple[str, Type], ...]:
+    def types(self) -> tuple[tuple[str, Tensor | Scalar], ...]:
         """Name and IR type of each parameter."""
-        out: list[tuple[str, Type]] = []
+        out: list[tuple[str, Tensor | Scalar]] = []
         for name, cls in zip(self.names, self.classes, strict=True):
             if cls[0] == _SCALAR:
                 out.append((name, Scalar(BY_NAME[cls[1]])))

@@ -247,8 +247,8 @@ def _as_numpy(view: View) -> np.ndarray:
     low, high = view.extent_bytes()
     if low == high:
         return np.empty(view.shape, view.dtype.numpy)
-    memory = (ctypes.c_char * (high - low)).from_address(low)
+    memory: Any = (ctypes.c_char * (high - low)).from_address(low)
     # The array refers to `memory`, and `memory` to whoever owns the bytes.
-    memory.owner = view.owner  # type: ignore[attr-defined]
+    memory.owner = view.owner
     strides = tuple(s * size for s in view.strides)
     return np.ndarray(view.shape, view.dtype.numpy, memory, view.address - low, strides)

@@ -25,7 +25,7 @@ from warploom.frontend.capture import source_key_parts
 from warploom.ir.kernel import Kernel
 from warploom.ir.op import Stage
 from warploom.ir.printer import print_kernel
-from warploom.ir.types import Type
+from warploom.ir.types import Scalar, Tensor
 from warploom.passes.pipeline import lower
 from warploom.runtime import cache, nvrtc
 from warploom.runtime.packing import Layout, layout_of
@@ -43,7 +43,7 @@ class Request:
 
     function: Callable[..., Any]
     name: str
-    types: tuple[tuple[str, Type], ...]
+    types: tuple[tuple[str, Tensor | Scalar], ...]
     constants: Mapping[str, Any]
     warps: int
     fast_math: bool

@@ -22,7 +22,9 @@ class Replay(Protocol):
     place: str
     source: str
 
-    def __call__(self, stream: int | None = None) -> None: ...
+    def run(self, stream: int | None) -> None:
+        """Launch on a stream, or on the one that the launch would take by itself."""
+        ...
 
 
 class Recording:
@@ -45,7 +47,7 @@ class Recording:
             )
             raise error("H014", text)
         if self.capture is not None:
-            launch(int(self.capture.stream))
+            launch.run(int(self.capture.stream))
         self.launches.append(launch)
 
 
@@ -83,7 +85,7 @@ class Graph:
         chosen = self._stream if stream is None else stream_handle(stream)
         if self._executable is None:
             for launch in self._held:
-                launch(chosen)
+                launch.run(chosen)
             return
         device = int(self.place[4:])
         if chosen is None:
@@ -122,9 +124,10 @@ def stream_handle(stream: Any) -> int:
     """The driver's handle of a stream: an integer, or an object of torch, CuPy or cuda.core."""
     if isinstance(stream, int):
         return stream
-    protocol = getattr(stream, "__cuda_stream__", None)
+    protocol: Any = getattr(stream, "__cuda_stream__", None)
     if protocol is not None:
-        return int((protocol() if callable(protocol) else protocol)[1])
+        pair: Any = protocol() if callable(protocol) else protocol
+        return int(pair[1])
     for name in ("cuda_stream", "ptr"):
         handle = getattr(stream, name, None)
         if handle is not None:

@@ -162,7 +162,7 @@ class Call:
             start, end = driver.Event(device), driver.Event(device)
             start.record(stream)
             for _ in range(repeats):
-                bound(stream)
+                bound.run(stream)
             end.record(stream)
             samples.append(end.seconds_since(start) / repeats)
         return statistics.median(samples)

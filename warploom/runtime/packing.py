@@ -74,7 +74,7 @@ def layout_of(kernel: Kernel) -> Layout:
     parameters: list[tuple[int, ...] | str] = []
     for index, param in enumerate(kernel.params):
         scalar = isinstance(param.type, Scalar)
-        parameters.append(param.type.dtype.name if scalar else tuple(axes[index]))  # type: ignore[union-attr]
+        parameters.append(param.type.dtype.name if scalar else tuple(axes[index]))
     return Layout(text, tuple(parameters))
 
 

@@ -16,6 +16,7 @@ from warploom.runtime import compile as compiler
 from warploom.runtime import driver
 from warploom.runtime.arguments import Arguments
 from warploom.runtime.arrays import SIM, View
+from warploom.runtime.graph import recording
 from warploom.runtime.grid import Grid
 from warploom.runtime.packing import Pack
 from warploom.runtime.stats import counters
@@ -74,7 +75,16 @@ class BoundSim:
         self.place = SIM
         self.source = ""
 
-    def __call__(self, stream: int | None = None) -> None:
+    def __call__(self) -> None:
+        """Launch, or be recorded where a graph is being recorded."""
+        recorder = recording()
+        if recorder is not None:
+            recorder.add(self)
+        else:
+            self.run(None)
+
+    def run(self, stream: int | None) -> None:
+        """Launch; a stream has no meaning here."""
         counters.simulated_launches += 1
         self._program.run(self._grid, self._arguments)
 
@@ -113,8 +123,18 @@ class GpuVariant:
 class BoundGpu:
     """A GPU launch with fixed arguments; keeps the arrays alive."""
 
-    __slots__ = ("_device", "_grid", "_keep", "_loaded", "_pack", "_stream", "_threads", "_words")
-    __slots__ += ("place", "source")
+    __slots__ = (
+        "_device",
+        "_grid",
+        "_keep",
+        "_loaded",
+        "_pack",
+        "_stream",
+        "_threads",
+        "_words",
+        "place",
+        "source",
+    )
 
     def __init__(
         self, variant: GpuVariant, grid: Grid, arguments: Arguments, stream: int | None
@@ -130,7 +150,16 @@ class BoundGpu:
         self._stream = stream
         self._threads = variant.image.threads
 
-    def __call__(self, stream: int | None = None) -> None:
+    def __call__(self) -> None:
+        """Launch, or be recorded where a graph is being recorded."""
+        recorder = recording()
+        if recorder is not None:
+            recorder.add(self)
+        else:
+            self.run(None)
+
+    def run(self, stream: int | None) -> None:
+        """Launch on a stream, by default the launcher's, else the current one."""
         if stream is None:
             stream = self._stream
             if stream is None:
@@ -147,8 +176,14 @@ class BoundNothing:
         self.place = arguments.place
         self.source = arguments.source
 
-    def __call__(self, stream: int | None = None) -> None:
-        return
+    def __call__(self) -> None:
+        """Be recorded where a graph is being recorded."""
+        recorder = recording()
+        if recorder is not None:
+            recorder.add(self)
+
+    def run(self, stream: int | None) -> None:
+        """Do nothing."""
 
 
 Variant = SimVariant | GpuVariant
