@@ -71,6 +71,7 @@ def test_a_layout_of_the_kernels_warps() -> None:
     ("line", "message"),
     [
         ("  tile.stare(%x)", "line 2: unknown operation tile.stare"),
+        ("  $", r"line 2: unexpected '\$'"),
         ("  %a: f32<4> = tile.load(%x, [%q, %n], _) [sizes=(4,)]", "line 2: %q is not defined"),
         ("  %a = scalar.const() [number=1, dtype=i32]", "line 2: expected ':', found '='"),
         ("  %a: i33@grid = scalar.const() [number=1, dtype=i32]", "line 2: not a type: i33@grid"),
@@ -88,7 +89,7 @@ def test_what_is_wrong_and_where(line: str, message: str) -> None:
 
 
 def test_a_block_needs_its_end() -> None:
-    with pytest.raises(ParseError, match="line 3: unexpected end"):
+    with pytest.raises(ParseError, match="line 2: unexpected end"):
         parse_kernel(kernel().removesuffix("}\n"))
 
 

@@ -78,7 +78,7 @@ class _Parser:
     def next(self) -> tuple[str, str]:
         kind, text, end = self.look()
         if kind == "end":
-            self.fail("unexpected end")
+            self.fail(f"unexpected {text!r}" if text else "unexpected end")
         self.at = end
         return kind, text
 
@@ -86,8 +86,9 @@ class _Parser:
         """Kind, text and end of the next token."""
         found = _TOKEN.match(self.text, self.at)
         if found is None or found.lastgroup is None:
-            self.looked = len(self.text.rstrip())
-            return "end", "", self.at
+            rest = self.text[self.at :].lstrip()
+            self.looked = len(self.text) - len(rest) if rest else len(self.text.rstrip())
+            return "end", rest[:1], self.at
         self.looked = found.start(found.lastgroup)
         return found.lastgroup, found.group(found.lastgroup), found.end()
 
@@ -119,7 +120,7 @@ class _Parser:
             word = self.next()[1]
             options[word] = self.number_list() if self.accept("=") else "1"
         body = self.block_body()
-        if self.peek()[0] != "end" or self.text[self.at :].strip():
+        if self.peek() != ("end", ""):
             self.fail("text after the kernel")
         kernel = Kernel(name, params, body, Stage[options.get("stage", "tile").upper()], self.warps)
         kernel.fast_math = "fast_math" in options

@@ -42,7 +42,7 @@ def check_access(
 class Load(Op):
     """Load a register tile; where the predicate is false nothing is read and the registers are
     `other` (scalar) or zero. `read_only`: no block writes the tensor in this launch
-    (ld.global.nc)."""
+    (ld.global.nc). `gathered`: the offsets come from index tiles, not from the layout."""
 
     tensor: Value = operand()
     base: Value = operand()
@@ -53,6 +53,7 @@ class Load(Op):
     vec: int = attribute(default=1)
     read_only: bool = attribute(default=False)
     cache: str = attribute(default="")
+    gathered: bool = attribute(default=False)
 
     def infer(self) -> tuple[Type, ...]:
         groups = regs_of(self.offset).extents
