@@ -39,6 +39,8 @@ def test_reserved_words_are_avoided(word):
         ("2d", "v_2d"),
         ("ld_global_f32x4", "v_ld_global_f32x4"),
         ("to_f32", "v_to_f32"),
+        ("take_max_bf16", "v_take_max_bf16"),
+        ("max_value", "max_value"),
     ],
 )
 def test_python_names_become_legal(wish, name):

@@ -3,7 +3,10 @@
 import itertools
 import re
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from warploom.codegen.places import Place, row_major, walk
 
@@ -75,3 +78,36 @@ def test_views_compose():
     place = Place.of("t", (4, 6)).slice(1, 2, 3).view((1, -1, 0)).slice(2, 1, 2)
     expected = [6 * i + j for j in (2, 3, 4) for i in (1, 2)]
     assert registers_of(place, place.extents) == expected
+
+
+@st.composite
+def viewed(draw):
+    """A place and, as an array, which register each of its elements is."""
+    extents = tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
+    place = Place.of("t", extents)
+    numbers = np.arange(np.prod(extents)).reshape(extents)
+    for _ in range(draw(st.integers(0, 4))):
+        rank = len(place.extents)
+        how = draw(st.sampled_from(["permute", "insert", "slice", "spread"]))
+        if how == "permute":
+            order = tuple(draw(st.permutations(range(rank))))
+            place, numbers = place.view(order), numbers.transpose(order)
+        elif how == "insert" and rank < 4:
+            place = place.view((*range(rank), -1))
+            numbers = numbers[..., None]
+        elif how == "slice":
+            axis = draw(st.integers(0, rank - 1))
+            start = draw(st.integers(0, place.extents[axis] - 1))
+            size = draw(st.integers(1, place.extents[axis] - start))
+            place = place.slice(axis, start, size)
+            numbers = numbers.take(range(start, start + size), axis=axis)
+        elif how == "spread":
+            wide = tuple(n if n > 1 else draw(st.integers(1, 3)) for n in place.extents)
+            place, numbers = place.spread(wide), np.broadcast_to(numbers, wide)
+    return place, numbers
+
+
+@given(viewed())
+def test_any_chain_of_views_finds_its_registers(case):
+    place, numbers = case
+    assert registers_of(place, place.extents) == numbers.reshape(-1).tolist()

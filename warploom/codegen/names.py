@@ -26,8 +26,11 @@ int2 int4 char4 uchar4 short4 uint2 uint4 long2 half NULL INFINITY NAN
 
 # Loop variables over registers, outermost first.
 REGISTER_LOOPS = ("r", "c", "r2", "r3", "r4", "r5", "r6", "r7")
-# Loop variables inside expressions of helpers never meet names of the kernel.
-_HELPER = re.compile(r"(ld|st|shfl|bar|to|cvt|max|min|take|floordiv|mod|shl|shr)_")
+# What helpers of the prelude are called.
+_HELPER = re.compile(
+    r"(ld|st)_(global|shared)_|shfl_xor_|bar_(warp_)?sync$"
+    r"|(to|max|min|neg|abs|take_max|take_min|floordiv|mod|shl|shr)_(bf16|[fiu](8|16|32|64))$"
+)
 
 
 class Names:
