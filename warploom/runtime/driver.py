@@ -159,7 +159,7 @@ def facts(device: int) -> DeviceFacts:
 
     name = call(cuda.cuDeviceGetName(256, handle), "asking for the name")
     return DeviceFacts(
-        name.rstrip(b"\0").decode(),
+        name.split(b"\0")[0].decode(),
         (ask("COMPUTE_CAPABILITY_MAJOR"), ask("COMPUTE_CAPABILITY_MINOR")),
         ask("MULTIPROCESSOR_COUNT"),
         int(call(cuda.cuDeviceTotalMem(handle), "asking for the memory")),

@@ -34,6 +34,8 @@ def strided(
     if any(stride < 0 for stride in strides):
         raise ValueError("torch has no negative strides")
     size = dtype.itemsize
+    if memory.size == 0:
+        memory = np.zeros(size, np.uint8)  # torch sees no other type in a tensor without bytes
     flat = _torch().from_numpy(memory.copy()).to(place).view(torch_dtype(dtype))
     return flat.as_strided(shape, [stride // size for stride in strides], offset // size)
 
