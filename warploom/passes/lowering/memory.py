@@ -298,6 +298,7 @@ def gather(lower: Lowering, op: tile.Gather) -> None:
         other=None if op.other is None else lower.get(op.other),
         axis=max(rank - 1, 0),
         read_only=read_only(lower, view.root),
+        gathered=True,
     )
     lower.put(op.result, lower.build.emit(made))
 
