@@ -12,7 +12,7 @@ from warploom.base.errors import error
 from warploom.runtime import arrays, memory
 
 FLOATS = ("f32", "f16", "bf16")
-_SHORT = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "int32": "i32", "int64": "i64"}
+_SHORT = {dtype.numpy.name: dtype.name for dtype in BY_NAME.values()}
 
 
 def dtype_name(array: Any) -> str:
