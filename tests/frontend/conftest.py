@@ -57,6 +57,10 @@ class Source:
         """The IR of `kernel`, one operation a line."""
         return print_kernel(self.build(text, **given))
 
+    def text_of(self, fn: Callable[..., Any], /, **given: Any) -> str:
+        """The IR of a function."""
+        return print_kernel(build_function(fn, **given))
+
     def body(self, text: str, **given: Any) -> str:
         """The IR of a body; its tensors x, y, z and scalars n: i32, s: f32 are there when named."""
         return self.ir(as_kernel(text, given), **given)
@@ -114,3 +118,9 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Source:
     """Builds kernels from text. Reports name the file `kernel.py`."""
     monkeypatch.chdir(tmp_path)
     return Source(tmp_path)
+
+
+@pytest.fixture
+def tensor_type() -> Callable[..., Tensor]:
+    """Makes a tensor type from a text, with further facts of its class."""
+    return tensor

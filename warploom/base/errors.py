@@ -249,6 +249,9 @@ F040 name used before it is bound
 F041 list with two names
     A list of the language belongs to one name, so that a change under one is never unseen under
     the other. Copy it, or use a tuple.
+F099 fault of the compiler
+    The front end failed in a way that it should not. The kernel may be fine. Please report it with
+    the source lines that are shown.
 """)
 
 # T: types and shapes

@@ -65,7 +65,7 @@ def build(
         with suppress(Returned, Enough):
             execute(Frame(source, held, reports, names), source.tree.body)
         if reports.found:
-            raise CompileError(*reports.found)
+            raise CompileError(*reports.found) from reports.cause
         builder.add(Yield(values=()))
     return Kernel(
         name=source.name,

@@ -227,7 +227,7 @@ def _foreign(
     symbolic = any(is_symbolic(v) or (isinstance(v, tuple | list) and _holds(v)) for v in values)
     module = getattr(function, "__module__", None) or ""
     known = isinstance(function, types.BuiltinFunctionType) and module == "math"
-    if not symbolic and (known or function in _FOR_CONSTANTS):
+    if not symbolic and (known or any(function is own for own in _FOR_CONSTANTS)):
         return computed(frame, node, function, *positional, **named)
     raise _refused_call(frame, function, node)
 

@@ -91,8 +91,8 @@ _ELSEWHERE = {
     "strides": "`x.stride(axis)`",
     "load": "`wl.load(x[…])`",
     "store": "`wl.store(x[…], t)`",
-    "reshape": "sub-tiles and `t[:, None]`; there is no reshape",
-    "view": "sub-tiles and `t[:, None]`; there is no reshape",
+    "reshape": "done by sub-tiles, `t[:, None]` and `t.T`; tiles keep their elements in place",
+    "view": "done by sub-tiles, `t[:, None]` and `t.T`; tiles keep their elements in place",
 }
 
 
@@ -196,14 +196,14 @@ def binary(
     """An operator on two values, each with its place."""
     kind, compute = _BINARY[type(op)]
     a, b = left[0], right[0]
+    if isinstance(a, str) and kind == "mod":
+        raise frame.problem(
+            "F028",
+            "texts are not formatted in a kernel",
+            node,
+            hint='give texts and values as separate arguments: `print("i is", i)`',
+        )
     if not is_symbolic(a) and not is_symbolic(b):
-        if isinstance(a, str) and kind == "mod":
-            raise frame.problem(
-                "F028",
-                "texts are not formatted in a kernel",
-                node,
-                hint='give texts and values as separate arguments: `print("i is", i)`',
-            )
         return computed(frame, node, compute, a, b)
     frame.at(node)
     try:
@@ -358,7 +358,9 @@ def subscript(frame: Frame, node: ast.Subscript) -> Any:
         if isinstance(owner, Extents):
             return owner[index]
     except Refused as refused:
-        raise frame.located(refused, node, {"axis": node.slice}) from None
+        entries = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        places: dict[str, ast.AST] = {f"[{at}]": entry for at, entry in enumerate(entries)}
+        raise frame.located(refused, node, {"axis": node.slice, **places}) from None
     return computed(frame, node, operator.getitem, owner, index)
 
 
@@ -414,7 +416,7 @@ def _of_module(frame: Frame, module: types.ModuleType, node: ast.Attribute) -> A
 def _no_attribute(frame: Frame, owner: Any, node: ast.Attribute, allowed: tuple[str, ...]) -> Any:
     near = nearest(node.attr, allowed)
     hint = f"did you mean `.{near}`?" if near else ""
-    if isinstance(owner, Tile | Scalar | Tensor) and not near:
+    if isinstance(owner, Tile | Scalar | Tensor):
         if node.attr in _ELSEWHERE:
             hint = f"here this is {_ELSEWHERE[node.attr]}"
         elif node.attr in VOCABULARY:

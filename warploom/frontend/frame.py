@@ -74,6 +74,7 @@ class Reports:
 
     found: list[Report] = field(default_factory=list)
     seen: set[tuple[Any, ...]] = field(default_factory=set)
+    cause: Exception | None = None
 
     def add(self, given: Report) -> None:
         """Enter a report; raises `Enough` after the last one that is of use."""
@@ -275,14 +276,32 @@ def execute(frame: Frame, statements: Sequence[ast.stmt]) -> None:
                     "F010", f"{_spelt(node)} has no meaning in a kernel", node, hint=_hint(node)
                 )
             rule(frame, node)
+            continue
+        except (Returned, Enough):
+            raise
         except Problem as problem:
             frame.reports.add(problem.report)
-            frame.poison(assigned([node]))
         except Silenced:
-            frame.poison(assigned([node]))
+            pass
+        except Refused as refused:
+            frame.reports.add(frame.located(refused, node).report)
         except Complaint as complaint:
             frame.reports.add(frame.complained(complaint, node).report)
-            frame.poison(assigned([node]))
+        except Exception as fault:
+            frame.reports.cause = frame.reports.cause or fault
+            frame.reports.add(_own_fault(frame, fault, node).report)
+        frame.poison(assigned([node]))
+
+
+def _own_fault(frame: Frame, fault: Exception, node: ast.AST) -> Problem:
+    """What a user gets instead of a traceback through the compiler; the cause stays attached."""
+    return frame.problem(
+        "F099",
+        f"the compiler failed at this statement: {type(fault).__name__}: {fault}",
+        node,
+        notes=["this is a fault of Warploom, not of the kernel"],
+        hint="please report it with these lines; writing the statement in another way may help",
+    )
 
 
 _WORDS: dict[str, tuple[str, str]] = {
@@ -291,11 +310,11 @@ _WORDS: dict[str, tuple[str, str]] = {
     "Try": ("`try`", "a kernel raises no exceptions; `assert` stops a launch"),
     "Raise": ("`raise`", '`assert condition, "text"` stops a launch'),
     "FunctionDef": (
-        "a function inside a kernel",
+        "a nested function",
         "put it outside, under `@wl.function`; kernels inline it",
     ),
     "AsyncFunctionDef": ("`async def`", ""),
-    "ClassDef": ("a class inside a kernel", "put it outside"),
+    "ClassDef": ("a nested class", "put it outside"),
     "Delete": ("`del`", "names need no deletion"),
     "Global": ("`global`", "globals are constants of a kernel; pass arguments instead"),
     "Nonlocal": ("`nonlocal`", "outer variables are constants of a kernel; pass arguments instead"),

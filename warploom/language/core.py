@@ -42,6 +42,8 @@ SYMBOLS = {
     "le": "<=",
     "gt": ">",
     "ge": ">=",
+    "neg": "-",
+    "not": "~",
 }
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 _BITS = ("and", "or", "xor", "not")

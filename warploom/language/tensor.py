@@ -43,8 +43,8 @@ def ds(start: Scalar | int, size: int) -> Ds:
 def window(tensor: Tensor, index: Any) -> Window:
     """`x[…]` of a tensor: one entry an axis, each `wl.ds`, `a : a + CONST`, or an integer."""
     entries = index if isinstance(index, tuple) else (index,)
-    for entry in entries:
-        _check_entry(tensor, entry)
+    for at, entry in enumerate(entries):
+        _check_entry(tensor, entry, f"[{at}]")
     if len(entries) != tensor.rank:
         raise Refused(
             "T006",
@@ -54,8 +54,8 @@ def window(tensor: Tensor, index: Any) -> Window:
         )
     starts: list[Value] = []
     sizes: list[int | None] = []
-    for entry in entries:
-        start, size = _entry(entry)
+    for at, entry in enumerate(entries):
+        start, size = _entry(entry, f"[{at}]")
         starts.append(start)
         sizes.append(size)
     return Window(tensor, tuple(starts), tuple(sizes))
@@ -65,12 +65,13 @@ def _indices(count: int) -> str:
     return "1 index" if count == 1 else f"{count} indices"
 
 
-def _check_entry(tensor: Tensor, entry: Any) -> None:
+def _check_entry(tensor: Tensor, entry: Any, argument: str) -> None:
     """Refuse what is no window, with the way it is written here."""
     if isinstance(entry, Tile):
         raise Refused(
             "T007",
             "a tensor is indexed by a tile",
+            argument=argument,
             notes=(core.describe(entry.value), repr(tensor)),
             hint="`wl.gather(x, (index, …))` reads elements at computed places",
         )
@@ -79,6 +80,7 @@ def _check_entry(tensor: Tensor, entry: Any) -> None:
         raise Refused(
             "T006",
             f"`{shown}` has no meaning in a window of a tensor",
+            argument=argument,
             notes=(repr(tensor),),
             hint="give one `wl.ds(start, SIZE)` or integer for each axis; tiles take `t[:, None]`",
         )
@@ -86,32 +88,35 @@ def _check_entry(tensor: Tensor, entry: Any) -> None:
         raise Refused(
             "T015",
             f"an index is `wl.ds(start, SIZE)` or an integer, not {kind_of(entry)}",
+            argument=argument,
             notes=(repr(tensor),),
         )
     if isinstance(entry, int) and entry < 0:
         raise Refused(
             "T009",
             f"index {entry} is in front of the tensor; indices do not count from the end",
+            argument=argument,
             notes=(repr(tensor),),
             hint="the last element is `x.shape[axis] - 1`",
         )
 
 
-def _entry(entry: Any) -> tuple[Value, int | None]:
+def _entry(entry: Any, argument: str) -> tuple[Value, int | None]:
     """Start and size of one entry; size None for an integer."""
     if isinstance(entry, Ds):
-        return index_value(entry.start), entry.size
+        return index_value(entry.start, argument), entry.size
     if isinstance(entry, slice):
-        return _slice(entry)
-    return index_value(entry), None
+        return _slice(entry, argument)
+    return index_value(entry, argument), None
 
 
-def _slice(entry: slice) -> tuple[Value, int]:
+def _slice(entry: slice, argument: str) -> tuple[Value, int]:
     """`lo : hi` where hi − lo is a constant, found by comparing values, not spelling."""
     if entry.step is not None:
         raise Refused(
             "T009",
             "a window has no step",
+            argument=argument,
             hint="load a wider window, or use `wl.gather` with indices",
         )
     if entry.stop is None:
@@ -120,21 +125,28 @@ def _slice(entry: slice) -> tuple[Value, int]:
             "a window needs both ends"
             if entry.start is not None
             else "`:` is no window of a tensor",
+            argument=argument,
             notes=("the extent of a tensor is a run-time value, the shape of a tile a constant",),
             hint="`wl.ds(0, SIZE)` with a constant SIZE; what lies outside reads as zero",
         )
-    start = index_value(0 if entry.start is None else entry.start)
-    stop = index_value(entry.stop)
+    start = index_value(0 if entry.start is None else entry.start, argument)
+    stop = index_value(entry.stop, argument)
     size = current().facts.difference(stop, start)
     if size is None:
         raise Refused(
             "T009",
             "the size of this window is not a constant",
+            argument=argument,
             notes=("`a : b` is a window where b - a is the same constant always",),
             hint="`wl.ds(start, SIZE)` with a constant SIZE",
         )
     if size < 1:
-        raise Refused("T016", f"the window has {size} elements", hint="`a : b` needs b > a")
+        raise Refused(
+            "T016",
+            f"the window has {size} elements",
+            argument=argument,
+            hint="`a : b` needs b > a",
+        )
     return start, size
 
 
@@ -148,7 +160,7 @@ def _need_window(given: Any, argument: str, verb: str) -> Window:
             f"`{verb}` takes a window of a tensor, not all of it",
             argument=argument,
             notes=(repr(given),),
-            hint=f"`wl.{verb}({given.root.name}[{sizes}]…)`",
+            hint=f"`wl.{verb}({given.root.name}[{sizes}]{', t' if verb == 'store' else ''})`",
         )
     raise not_a("a window of a tensor, such as `x[wl.ds(start, SIZE)]`,", given, argument)
 

@@ -457,8 +457,11 @@ def sub_tile(tile: Tile, index: Any) -> Tile:
         )
     axes += [slice(None)] * (len(tile.shape) - len(axes))
     starts, sizes, dropped = [], [], []
+    # The places of the entries that are no new axis, in the source.
+    places = [f"[{at}]" for at, e in enumerate(entries) if e is not None]
+    places += [""] * (len(axes) - len(places))
     for axis, (entry, extent) in enumerate(zip(axes, tile.shape, strict=True)):
-        start, size = _static_entry(entry, extent)
+        start, size = _static_entry(entry, extent, places[axis])
         starts.append(start)
         sizes.append(1 if size is None else size)
         if size is None:
@@ -479,12 +482,13 @@ def sub_tile(tile: Tile, index: Any) -> Tile:
     return Tile(value)
 
 
-def _static_entry(entry: Any, extent: int) -> tuple[int, int | None]:
+def _static_entry(entry: Any, extent: int, argument: str) -> tuple[int, int | None]:
     """Start and size of one entry of a sub-tile; size None where the entry is one index."""
     if isinstance(entry, Tile):
         raise Refused(
             "T007",
             "a tile is indexed by a tile",
+            argument=argument,
             hint="`wl.gather(x, (index,))` reads elements of a tensor at computed places; "
             "`wl.where` chooses between tiles",
         )
@@ -496,23 +500,31 @@ def _static_entry(entry: Any, extent: int) -> tuple[int, int | None]:
             raise Refused(
                 "T013",
                 "the bounds of a sub-tile are constants, and this one is known at run time only",
+                argument=argument,
                 notes=(core.describe(bound.value),),
                 hint="load the part that is needed: `wl.load(x[wl.ds(start, SIZE)])`",
             )
         if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int)):
-            raise Refused("T015", f"an index is an integer, not {kind_of(bound)}")
+            raise Refused(
+                "T015", f"an index is an integer, not {kind_of(bound)}", argument=argument
+            )
     if not isinstance(entry, slice):
         if not -extent <= entry < extent:
-            raise Refused("T013", f"index {entry} is outside an axis of {extent}")
+            raise Refused(
+                "T013", f"index {entry} is outside an axis of {extent}", argument=argument
+            )
         return entry % extent, None
     if entry.step not in (None, 1):
-        raise Refused("T009", f"a sub-tile has no step, and this slice has {entry.step}")
+        raise Refused(
+            "T009", f"a sub-tile has no step, and this slice has {entry.step}", argument=argument
+        )
     lo = 0 if entry.start is None else entry.start + (extent if entry.start < 0 else 0)
     hi = extent if entry.stop is None else entry.stop + (extent if entry.stop < 0 else 0)
     if not 0 <= lo < hi <= extent:
         raise Refused(
             "T013",
             f"{_bound(entry.start)}:{_bound(entry.stop)} does not fit an axis of {extent}",
+            argument=argument,
             notes=("a sub-tile lies inside the tile and is not empty",),
         )
     return lo, hi - lo
