@@ -266,7 +266,12 @@ class Loaded:
     prepared: set[int] = field(default_factory=set)
 
     def prepare(self, device: int) -> None:
-        """Allow more than 48 KB of shared memory on a GPU."""
+        """Load the code on a GPU now, and allow more than 48 KB of shared memory.
+
+        Loading at the first launch, as CUDA would, may synchronise: that breaks a capture.
+        """
+        with Current(device):
+            call(api().cuKernelGetFunction(self.kernel), "loading the code")
         if self.shared_bytes > 48 * 1024:
             cuda = api()
             kind = cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -283,7 +288,9 @@ def load(image: bytes, entry: str, shared_bytes: int, device: int) -> Loaded:
             cuda.cuLibraryLoadData(image, [], [], 0, [], [], 0), f"loading the code of `{entry}`"
         )
         kernel = call(cuda.cuLibraryGetKernel(library, entry.encode()), f"finding `{entry}`")
-    return Loaded(cuda.CUfunction(int(kernel)), kernel, library, shared_bytes)
+    loaded = Loaded(cuda.CUfunction(int(kernel)), kernel, library, shared_bytes)
+    loaded.prepare(device)
+    return loaded
 
 
 def launch(

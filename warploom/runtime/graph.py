@@ -28,27 +28,18 @@ class Replay(Protocol):
 
 
 class Recording:
-    """Takes the launches of one function; the first one decides the device."""
+    """Takes the launches of one function instead of running them."""
 
     def __init__(self) -> None:
         self.launches: list[Replay] = []
-        self.place = ""
-        self.capture: driver.Capture | None = None
 
     def add(self, launch: Replay) -> None:
-        """Record a launch instead of running it."""
-        if not self.place:
-            self.place = launch.place
-            if launch.place != SIM:
-                self.capture = driver.Capture(int(launch.place[4:]))
-        if launch.place != self.place:
-            text = (
-                f"a graph holds launches of one device; {self.place} and {launch.place} were used"
-            )
-            raise error("H014", text)
-        if self.capture is not None:
-            launch.run(int(self.capture.stream))
+        """Record a launch; its code is compiled and loaded already."""
         self.launches.append(launch)
+        first = self.launches[0].place
+        if launch.place != first:
+            text = f"a graph holds launches of one device, not of {first} and {launch.place}"
+            raise error("H014", text)
 
 
 _recording: ContextVar[Recording | None] = ContextVar("warploom_recording", default=None)
@@ -62,13 +53,13 @@ def recording() -> Recording | None:
 class Graph:
     """Recorded launches. `launches` is their number, `place` the device: "sim" or "gpu:N"."""
 
-    def __init__(self, recorded: Recording, stream: int | None) -> None:
-        self._held = recorded.launches
+    def __init__(self, launches: list[Replay], stream: int | None) -> None:
+        self._held = launches
         self._stream = stream
-        self.place = recorded.place
+        self.place = launches[0].place
         self._executable: Any = None
-        if recorded.capture is not None:
-            self._executable = recorded.capture.end()
+        if self.place != SIM:
+            self._executable = _capture(launches, int(self.place[4:]))
             weakref.finalize(self, driver.destroy_graph, self._executable).atexit = False
 
     @property
@@ -77,7 +68,7 @@ class Graph:
         return len(self._held)
 
     def replay(self, stream: Any = None) -> None:
-        """Run the launches again, on a GPU as one launch.
+        """Run the launches, on a GPU as one launch.
 
         `stream`: as in `kernel.launch`; by default the one given to `wl.graph`, else torch's
         current stream where torch's tensors were recorded, else the default stream.
@@ -94,13 +85,26 @@ class Graph:
         driver.launch_graph(self._executable, device, chosen)
 
 
-def graph(function: Callable[[], object], *, stream: Any = None) -> Graph:
-    """Record the kernel launches that `function()` makes.
+def _capture(launches: list[Replay], device: int) -> Any:
+    capture = driver.Capture(device)
+    try:
+        for launch in launches:
+            launch.run(int(capture.stream))
+    except BaseException:
+        capture.abandon()
+        raise
+    return capture.end()
 
-    The function runs once as it is, so that everything is compiled, and once more while its
-    launches are recorded and not run: it must make the same launches each time and read no result.
-    Arrays it allocates live as long as the graph. Raises LaunchError where it launches nothing or
-    uses several devices, and whatever the function raises.
+
+def graph(function: Callable[[], object], *, stream: Any = None) -> Graph:
+    """Run `function()` once, then once more to record the kernel launches that it makes.
+
+    The second time no launch runs until `replay()`, so the function must make the same launches
+    again and read none of their results. Whatever else it does (torch operations, copies) happens
+    both times and is not recorded: to capture such work too, use torch.cuda.graph, which takes
+    Warploom's launches after their first call. The arrays live as long as the graph. Raises
+    LaunchError where nothing is launched or several devices are used, and whatever the function
+    raises.
     """
     if _recording.get() is not None:
         raise error("H021", "wl.graph was called while another graph is being recorded")
@@ -109,15 +113,11 @@ def graph(function: Callable[[], object], *, stream: Any = None) -> Graph:
     token = _recording.set(recorded)
     try:
         function()
-    except BaseException:
-        if recorded.capture is not None:
-            recorded.capture.abandon()
-        raise
     finally:
         _recording.reset(token)
     if not recorded.launches:
         raise error("H021", "the function given to wl.graph launched no kernel")
-    return Graph(recorded, None if stream is None else stream_handle(stream))
+    return Graph(recorded.launches, None if stream is None else stream_handle(stream))
 
 
 def stream_handle(stream: Any) -> int:

@@ -149,6 +149,8 @@ class BoundGpu:
         self._words = self._pack.fill(variant.layout.values(arguments.values, arguments.strides))
         self._stream = stream
         self._threads = variant.image.threads
+        if self._device not in self._loaded.prepared:
+            self._loaded.prepare(self._device)
 
     def __call__(self) -> None:
         """Launch, or be recorded where a graph is being recorded."""
