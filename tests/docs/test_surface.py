@@ -19,12 +19,13 @@ PACKAGE = ROOT / "warploom"
 
 
 def signature_of(value: object) -> str:
-    """`(x, y=1) -> int`, without the addresses that some defaults print."""
+    """`(x, y=1) -> int`, without addresses and modules, which differ between Pythons."""
     try:
         text = str(inspect.signature(value))  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return ""
-    return re.sub(r" at 0x[0-9a-f]+", "", text).replace("'", "")
+    text = re.sub(r" at 0x[0-9a-f]+", "", text).replace("'", "")
+    return re.sub(r"\b(?:[a-z_]+\.)+(?=\w)", "", text)
 
 
 def members_of(kind: type) -> list[str]:
