@@ -5,7 +5,6 @@ the device, so the same graph is right for every later token. Knows neither text
 """
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 
 import numpy as np
 
@@ -97,8 +96,8 @@ class Runner:
 
     @property
     def launches_a_token(self) -> int:
-        """Kernel launches of the step of one token."""
-        return self._step(0, 1, max(1, self._length)).graph.launches
+        """Kernel launches of the step of one token; 0 before the first one ran."""
+        return self._step(0, 1, max(1, self._length)).launches
 
     def synchronise(self) -> None:
         """Waits until everything launched is done."""
@@ -129,26 +128,25 @@ class Runner:
             launches = build_step(
                 self.config, self._weights, self._cache, self._buffers, count, heads, rows
             )
-            self._steps[key] = _Step(launches, self._place)
+            self._steps[key] = _Step(launches)
         return self._steps[key]
 
 
 class _Step:
-    """Launches that are recorded once and replayed: on a GPU as one CUDA graph."""
+    """Launches that run as they are the first time, and as one recording from then on."""
 
-    def __init__(self, launches: Launches, place: Place) -> None:
+    def __init__(self, launches: Launches) -> None:
         self._launches = launches
-        # Loading compiled kernels is no business of a capture: the first run on a GPU goes ahead.
-        self._fresh = place.is_gpu
+        self._graph: Graph | None = None
 
     def __call__(self) -> None:
-        if self._fresh:
-            self._fresh = False
-            self._launches()
+        if self._graph is None:
+            # Runs the launches once, then records them without running them.
+            self._graph = graph(self._launches)
         else:
-            self.graph.replay()
+            self._graph.replay()
 
-    @cached_property
-    def graph(self) -> Graph:
-        """The recorded launches; recording runs none of them."""
-        return graph(self._launches)
+    @property
+    def launches(self) -> int:
+        """Kernel launches of the recording; 0 where there is none yet."""
+        return 0 if self._graph is None else self._graph.launches
