@@ -45,7 +45,7 @@ def _group_block(block: Block, uses: dict[Value, set[Op]]) -> None:
         made.clear()
 
     for op in block.ops:
-        for inner in op.regions():
+        for inner in () if isinstance(op, Map) else op.regions():
             _group_block(inner, uses)
         if _fits(op, group):
             group.append(op)
