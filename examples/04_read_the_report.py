@@ -16,14 +16,14 @@ STEP = 64
 def sum_pieces(x: wl.Tensor, pieces: wl.Tensor, STEP: wl.const):
     row, piece = wl.program_id(0), wl.program_id(1)
     values = wl.load(x[row, wl.ds(piece * STEP, STEP)])
-    wl.store(pieces[row, wl.ds(piece, 1)], wl.zeros((1,), wl.f32) + wl.sum(values, axis=0))
+    wl.store(pieces[row, wl.ds(piece, 1)], wl.sum(values, axis=0, keepdims=True))
 
 
 @wl.kernel
 def add_pieces(pieces: wl.Tensor, out: wl.Tensor, COUNT: wl.const):
     row = wl.program_id(0)
     values = wl.load(pieces[row, wl.ds(0, COUNT)])
-    wl.store(out[wl.ds(row, 1)], wl.zeros((1,), wl.f32) + wl.sum(values, axis=0))
+    wl.store(out[wl.ds(row, 1)], wl.sum(values, axis=0, keepdims=True))
 
 
 def row_sums(make, blocks):

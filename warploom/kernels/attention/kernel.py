@@ -64,12 +64,13 @@ def decode_split(
                 outs[g] = outs[g] * shrink[:, None] + weight[:, None] * v
                 tops[g] = top
         for g in wl.unroll(HEADS):
-            top = wl.max(tops[g], 0)
+            top = wl.max(tops[g], 0, keepdims=True)
             weight = wl.exp(tops[g] - reference_point(top))
-            total, out = wl.sum(sums[g] * weight, 0), wl.sum(outs[g] * weight[:, None], 0)
+            total = wl.sum(sums[g] * weight, 0, keepdims=True)
+            out = wl.sum(outs[g] * weight[:, None], 0)
             wl.store(part_out[t, first + g, split, wl.ds(0, D)], out)
-            wl.store(part_max[t, first + g, wl.ds(split, 1)], wl.zeros((1,), wl.f32) + top)
-            wl.store(part_sum[t, first + g, wl.ds(split, 1)], wl.zeros((1,), wl.f32) + total)
+            wl.store(part_max[t, first + g, wl.ds(split, 1)], top)
+            wl.store(part_sum[t, first + g, wl.ds(split, 1)], total)
 
 
 @wl.kernel

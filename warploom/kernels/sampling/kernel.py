@@ -15,9 +15,8 @@ def piece_argmax(logits: wl.Tensor, values: wl.Tensor, indices: wl.Tensor, BV: w
     """Block (t, j): largest of columns j·BV … of row t, and its column."""
     t, j = wl.program_id(0), wl.program_id(1)
     v = wl.load(logits[t, wl.ds(j * BV, BV)], other=NEGATIVE_INFINITY).cast(wl.f32)
-    # Windows of one element: only a tile can be stored.
-    wl.store(values[t, wl.ds(j, 1)], wl.full((1,), 0.0, wl.f32) + wl.max(v, 0))
-    wl.store(indices[t, wl.ds(j, 1)], wl.full((1,), 0, wl.i32) + wl.argmax(v, 0) + j * BV)
+    wl.store(values[t, wl.ds(j, 1)], wl.max(v, 0, keepdims=True))
+    wl.store(indices[t, wl.ds(j, 1)], wl.argmax(v, 0, keepdims=True) + j * BV)
 
 
 @wl.kernel
