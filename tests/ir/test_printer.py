@@ -121,7 +121,7 @@ TYPES = st.one_of(
 
 @given(TYPES)
 def test_types_come_back(type: Type) -> None:
-    assert parse_type(type_text(type), 4) == type
+    assert parse_type(type_text(type)) == type
 
 
 @pytest.mark.parametrize("shape", [(), (7,), (3, 80), (2, 3, 96)])
@@ -129,7 +129,7 @@ def test_types_come_back(type: Type) -> None:
 def test_layouts_come_back_with_their_type(shape: tuple[int, ...], kind: type) -> None:
     layout = natural(shape, 4, 3)
     extents = shape if kind is Tile else layout.reg_extents
-    back = parse_type(type_text(kind(boolean, extents, layout)), 3)
+    back = parse_type(type_text(kind(boolean, extents, layout)))
     assert back == kind(boolean, extents)
     assert isinstance(back, Tile | Regs)
     assert back.layout == layout

@@ -28,6 +28,7 @@ class Kernel:
     shared_bytes: int = 0
     written: tuple[int, ...] = ()
     source: tuple[str, ...] = field(default=())
+    maps: tuple[TensorMap, ...] = ()
 
     @property
     def threads(self) -> int:
@@ -51,11 +52,43 @@ class Kernel:
             else:
                 assert isinstance(param.type, Scalar)
                 yield LaunchWord("scalar", index)
+        for number, made in enumerate(self.maps):
+            yield LaunchWord("map", made.param, number)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMap:
+    """What the copy engine must know of a tensor argument to move boxes of it (one descriptor).
+
+    `axes` lists the tensor's axes fastest first, `box` the extents of a box along them in elements,
+    `swizzle` the span in bytes (0: none).
+    """
+
+    param: int
+    axes: tuple[int, ...]
+    box: tuple[int, ...]
+    swizzle: int = 0
+
+    def __str__(self) -> str:
+        axes, box = ",".join(map(str, self.axes)), "x".join(map(str, self.box))
+        return f"{self.param}:{axes}:{box}:{self.swizzle}"
+
+    @classmethod
+    def parse(cls, text: str) -> TensorMap:
+        """Read back what `str` prints."""
+        param, axes, box, swizzle = text.split(":")
+        return cls(
+            int(param),
+            tuple(int(a) for a in axes.split(",")),
+            tuple(int(n) for n in box.split("x")),
+            int(swizzle),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchWord:
-    """One launch argument. Extents and strides are i32, or i64 where the tensor's class is wide."""
+    """One launch argument. Extents and strides are i32, or i64 where the tensor's class is wide; a
+    "map" is the 128-byte descriptor number `axis` of the kernel, a grid constant."""
 
     kind: str
     param: int

@@ -102,6 +102,7 @@ class FieldKind(Enum):
     OPTIONAL = "optional"
     ATTRIBUTE = "attribute"
     REGION = "region"
+    REGIONS = "regions"
 
 
 def operand() -> Any:
@@ -133,6 +134,11 @@ def attribute(default: Any = _REQUIRED) -> Any:
 def region() -> Any:
     """Field: a nested `Block`."""
     return field(default_factory=Block, metadata={"kind": FieldKind.REGION})
+
+
+def regions() -> Any:
+    """Field: a tuple of nested `Block`s."""
+    return field(default=(), metadata={"kind": FieldKind.REGIONS})
 
 
 class Complaint(Exception):
@@ -208,7 +214,13 @@ class Op:
 
     def regions(self) -> tuple[Block, ...]:
         """Nested blocks in declaration order."""
-        return tuple(getattr(self, i.name) for i in self.FIELDS if i.kind is FieldKind.REGION)
+        found: list[Block] = []
+        for info in self.FIELDS:
+            if info.kind is FieldKind.REGION:
+                found.append(getattr(self, info.name))
+            elif info.kind is FieldKind.REGIONS:
+                found += getattr(self, info.name)
+        return tuple(found)
 
     @property
     def is_pure(self) -> bool:
@@ -223,7 +235,7 @@ T = TypeVar("T", bound=Op)
 @dataclass_transform(
     kw_only_default=True,
     eq_default=False,
-    field_specifiers=(operand, operands, optional, attribute, region),
+    field_specifiers=(operand, operands, optional, attribute, region, regions),
 )
 def op(
     opcode: str,

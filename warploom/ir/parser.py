@@ -8,15 +8,27 @@ import re
 from typing import Any, NoReturn
 
 from warploom.base import dtypes
-from warploom.ir.kernel import Kernel
+from warploom.ir.kernel import Kernel, TensorMap
 from warploom.ir.layout.layout import parse as parse_layout
+from warploom.ir.layout.shared import SharedLayout
 from warploom.ir.op import REGISTRY, Block, FieldKind, Loc, Op, Stage, Value
-from warploom.ir.types import Buffer, Regs, Scalar, Tensor, TensorClass, Tile, Type, Uniformity
+from warploom.ir.types import (
+    Barriers,
+    Buffer,
+    Regs,
+    Scalar,
+    SharedTile,
+    Tensor,
+    TensorClass,
+    Tile,
+    Type,
+    Uniformity,
+)
 
 _TOKEN = re.compile(
     r"""\s*(?:(?P<string>"(?:\\.|[^"\\])*")
     |(?P<value>%[\w.]+)
-    |(?P<type>(?:tensor|buffer)<[^>]*>|[a-z]\w*(?:@\w+|<[\dx]*>|\[[\dx]*\])(?:\ \([\dx]*;[^)]*\))?)
+    |(?P<type>(?:tensor|buffer|shared|barriers)<[^>]*>|[a-z]\w*(?:@\w+|<[\dx]*>|\[[\dx]*\])(?:\ \([\dx]*;[^)]*\))?)
     |(?P<place>@\d+:\d+)
     |(?P<number>-?(?:inf|nan|\d[\d.]*(?:e[-+]?\d+)?)\b)
     |(?P<word>@?[\w.]+)
@@ -34,12 +46,16 @@ def parse_kernel(text: str) -> Kernel:
     return _Parser(text).kernel()
 
 
-def parse_type(text: str, warps: int) -> Type:
+def parse_type(text: str) -> Type:
     """A type as printed by `printer.type_text`."""
+    if text.startswith("shared<"):
+        return _shared(text[7:-1])
     core, _, layout_text = text.partition(" (")
-    layout = parse_layout("(" + layout_text, warps) if layout_text else None
+    layout = parse_layout("(" + layout_text) if layout_text else None
     if core.startswith("tensor<"):
         return _tensor(core[7:-1])
+    if core.startswith("barriers<"):
+        return Barriers(int(core[9:-1]))
     if core.startswith("buffer<"):
         name, n = core[7:-1].split(", ")
         return Buffer(dtypes.BY_NAME[name], int(n))
@@ -49,6 +65,23 @@ def parse_type(text: str, warps: int) -> Type:
         return Scalar(dtype, Uniformity[rest.upper()])
     extents = tuple(int(n) for n in rest.split("x")) if rest else ()
     return Tile(dtype, extents, layout) if mark == "<" else Regs(dtype, extents, layout)
+
+
+_SHARED = re.compile(r"(?:(\d+) of )?(\w+) ([\dx]+) @(\d*) \(([\dx]+); (\d+) B; swizzle (\d+)\)$")
+
+
+def _shared(text: str) -> SharedTile:
+    found = _SHARED.match(text)
+    if found is None:
+        raise ParseError(f"not a shared tile: {text}")
+    slots, name, shape, order, stored, itemsize, swizzle = found.groups()
+    layout = SharedLayout(_extents(stored), int(itemsize), int(swizzle))
+    axes = tuple(int(a) for a in order)
+    return SharedTile(dtypes.BY_NAME[name], _extents(shape), layout, axes, int(slots or 0))
+
+
+def _extents(text: str) -> tuple[int, ...]:
+    return tuple(int(n) for n in text.split("x")) if text else ()
 
 
 def _tensor(text: str) -> Tensor:
@@ -128,6 +161,8 @@ class _Parser:
         kernel.written = (
             tuple(int(n) for n in options["written"].split(",")) if "written" in options else ()
         )
+        words = options.get("maps", "").strip('"').split()
+        kernel.maps = tuple(TensorMap.parse(word) for word in words)
         return kernel
 
     def number_list(self) -> str:
@@ -161,7 +196,7 @@ class _Parser:
 
     def type(self, text: str) -> Type:
         try:
-            return parse_type(text, self.warps)
+            return parse_type(text)
         except (KeyError, ValueError) as error:
             self.fail(f"not a type: {text} ({error})")
 
@@ -214,7 +249,9 @@ class _Parser:
                 given[name] = self.literal()
                 self.accept(",")
         for info in cls.FIELDS:
-            if info.kind is FieldKind.REGION:
+            if info.kind is FieldKind.REGIONS:
+                given[info.name] = self.region_list()
+            elif info.kind is FieldKind.REGION:
                 given[info.name] = self.region()
         try:
             return cls(**given)
@@ -237,6 +274,12 @@ class _Parser:
             assert value is not None
             found.append(value)
             self.accept(",")
+        return tuple(found)
+
+    def region_list(self) -> tuple[Block, ...]:
+        found = []
+        while self.peek()[1] in ("{", "("):
+            found.append(self.region())
         return tuple(found)
 
     def region(self) -> Block:

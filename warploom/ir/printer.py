@@ -40,6 +40,8 @@ class _Printer:
             options += f" shared={kernel.shared_bytes}"
         if kernel.written:
             options += " written=" + ",".join(map(str, kernel.written))
+        if kernel.maps:
+            options += f' maps="{" ".join(map(str, kernel.maps))}"'
         self.lines.append(f"kernel @{kernel.name}({params}) {options} {{")
         self.block(kernel.body, 1)
         self.lines.append("}")

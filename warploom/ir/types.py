@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from warploom.base.dtypes import DType
 from warploom.ir.layout.layout import Layout
+from warploom.ir.layout.shared import SharedLayout
 
 
 class Uniformity(IntEnum):
@@ -98,7 +99,44 @@ class Buffer:
         return f"buffer<{self.dtype.name}, {self.elements}>"
 
 
-Type: TypeAlias = Scalar | Tile | Regs | Tensor | Buffer
+@dataclass(frozen=True, slots=True)
+class SharedTile:
+    """Stages tile and roles: a tile in shared memory, or `slots` of them one after another.
+
+    `layout` is of the tile as stored; `order` says which stored axis is axis i of the tile, so that a
+    transposed view moves nothing. At the machine stage such a value has become a byte address.
+    """
+
+    dtype: DType
+    shape: tuple[int, ...]
+    layout: SharedLayout
+    order: tuple[int, ...]
+    slots: int = 0
+
+    def __str__(self) -> str:
+        slots = f"{self.slots} of " if self.slots else ""
+        order = "".join(map(str, self.order))
+        shape = "x".join(map(str, self.shape))
+        return f"shared<{slots}{self.dtype.name} {shape} @{order} {self.layout}>"
+
+    @property
+    def slot_bytes(self) -> int:
+        """Bytes from one slot to the next."""
+        return -(-self.layout.bytes // self.layout.align) * self.layout.align
+
+
+@dataclass(frozen=True, slots=True)
+class Barriers:
+    """Stages tile and roles: `count` mbarriers of 8 bytes in shared memory. At the machine stage
+    such a value has become a byte address."""
+
+    count: int
+
+    def __str__(self) -> str:
+        return f"barriers<{self.count}>"
+
+
+Type: TypeAlias = Scalar | Tile | Regs | Tensor | Buffer | SharedTile | Barriers
 
 
 def broadcast(*extents: tuple[int, ...]) -> tuple[int, ...] | None:

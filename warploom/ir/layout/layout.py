@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from math import prod
 
 import numpy as np
 
@@ -193,7 +194,7 @@ def _continues(low: Mode, high: Mode) -> bool:
 _MODE = re.compile(r"([rlw])(\d+):(?:(_)|(\d+)\*(\d+))$")
 
 
-def parse(text: str, warps: int) -> Layout:
+def parse(text: str) -> Layout:
     """Read back what `str(layout)` prints."""
     shape_text, _, modes_text = text.strip("() ").partition(";")
     shape = tuple(int(n) for n in shape_text.split("x")) if shape_text.strip() else ()
@@ -205,4 +206,5 @@ def parse(text: str, warps: int) -> Layout:
         place, extent, replicated, axis, stride = found.groups()
         where = None if replicated else int(axis)
         modes.append(Mode(Place(place), int(extent), where, 0 if replicated else int(stride)))
+    warps = prod(m.extent for m in modes if m.place is Place.WARP)
     return Layout(shape, tuple(modes), warps)

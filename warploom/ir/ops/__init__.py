@@ -6,12 +6,17 @@ from warploom.ir.ops import (
     global_memory,
     index,
     lanes,
+    mbarrier,
     registers,
+    roles,
     scalar,
+    shared,
     shared_memory,
     sync,
     tensor,
     tile,
+    tma,
+    wgmma,
 )
 
 __all__ = [
@@ -20,10 +25,15 @@ __all__ = [
     "global_memory",
     "index",
     "lanes",
+    "mbarrier",
     "registers",
+    "roles",
     "scalar",
+    "shared",
     "shared_memory",
     "sync",
     "tensor",
     "tile",
+    "tma",
+    "wgmma",
 ]

@@ -95,6 +95,18 @@ class If(Op):
                 check(same_but_uniformity(v.type, r.type), f"branch yields {v} for {r}")
 
 
+@op("control.one_thread", effects=(Effect.CONTROL,), executes=Actor.ROLE)
+class OneThread(Op):
+    """Run the body by one fixed thread of the role (`per` "role": lane 0 of its first warp) or of each
+    warp ("warp": lane 0 of each), after the lanes of the warp have met."""
+
+    per: str = attribute(default="role")
+    body: Block = region()
+
+    def verify(self) -> None:
+        check(self.per in ("role", "warp"), f"one thread per {self.per!r}")
+
+
 @op("control.yield", effects=(Effect.CONTROL,), executes=Actor.WARP, terminator=True)
 class Yield(Op):
     """End of a region's block; gives its values to the operation around it."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from warploom.base.dtypes import DType
+from warploom.base.dtypes import DType, i32
 from warploom.ir.op import Actor, Effect, Op, Stage, Value, attribute, check, op, operand, optional
 from warploom.ir.ops.global_memory import check_access
 from warploom.ir.ops.registers import regs_of
-from warploom.ir.types import Buffer, Regs, Type
+from warploom.ir.types import Buffer, Regs, Scalar, Type
 
 
 def buffer_of(value: Value) -> Buffer:
@@ -24,9 +24,22 @@ class BufferOp(Op):
     dtype: DType = attribute()
     elements: int = attribute()
     at: int = attribute(default=-1)
+    align: int = attribute(default=16)
 
     def infer(self) -> tuple[Type, ...]:
         return (Buffer(self.dtype, self.elements),)
+
+
+@op("shared_memory.address", stages=Stage.MACHINE, executes=Actor.WARP)
+class Address(Op):
+    """Byte address of a buffer in the block's shared memory, as copies, barriers and matrix operands
+    take it (i32)."""
+
+    buffer: Value = operand()
+
+    def infer(self) -> tuple[Type, ...]:
+        buffer_of(self.buffer)
+        return (Scalar(i32),)
 
 
 @op("shared_memory.load", stages=Stage.MACHINE, effects=(Effect.READ_SHARED,))

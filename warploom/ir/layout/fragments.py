@@ -1,0 +1,35 @@
+"""Register layouts that the matrix unit dictates. Source: PTX ISA, "Register Fragments and Shared
+Memory Matrix Layouts" of wgmma."""
+
+from __future__ import annotations
+
+from warploom.ir.layout.layout import Layout, Mode, Place
+
+WARPGROUP = 4  # warps
+
+
+def accumulator(shape: tuple[int, int], warps: int) -> Layout:
+    """The f32 accumulator of an (M, N) product over `warps` warps (4 a warpgroup).
+
+    Warpgroup g holds the 64-row blocks g, g + groups, …; registers of axis 0 are (row, row + 8) of
+    each block, those of axis 1 pairs of neighbouring columns.
+    """
+    rows, columns = shape
+    groups = warps // WARPGROUP
+    if warps % WARPGROUP or rows % (64 * groups) or columns % 8:
+        raise ValueError(f"an accumulator of {rows}x{columns} over {warps} warps")
+    blocks = rows // (64 * groups)
+    return Layout(
+        shape,
+        (
+            Mode(Place.LANE, 4, 1, 2),
+            Mode(Place.LANE, 8, 0, 1),
+            Mode(Place.WARP, WARPGROUP, 0, 16),
+            Mode(Place.WARP, groups, 0, 64),
+            Mode(Place.REG, 2, 0, 8),
+            Mode(Place.REG, blocks, 0, 64 * groups),
+            Mode(Place.REG, 2, 1, 1),
+            Mode(Place.REG, columns // 8, 1, 8),
+        ),
+        warps,
+    )

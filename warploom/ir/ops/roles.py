@@ -1,0 +1,86 @@
+"""Warps of a block that run different instruction streams, and the hidden positions of their pipes."""
+
+from __future__ import annotations
+
+from warploom.base.dtypes import i32
+from warploom.ir.op import (
+    Actor,
+    Block,
+    Effect,
+    Op,
+    Stage,
+    attribute,
+    check,
+    op,
+    regions,
+)
+from warploom.ir.types import Scalar, Type, Uniformity
+
+_TILE = Stage.TILE | Stage.ROLES
+
+
+@op("roles.split", effects=(Effect.CONTROL,), executes=Actor.BLOCK)
+class Split(Op):
+    """The last operation of a kernel before its yield: each role runs its body, replicas share one.
+
+    `warps` is a replica's, `first` the role's first warp in the block (-1 until place_roles), a role of
+    4k warps starts at a multiple of 4. `registers` is 0 where the role keeps what it enters with.
+    Inside a body `index.warp` counts from the replica's first warp; barriers of the role take
+    `sync.barrier` number `barrier` + replica.
+    """
+
+    names: tuple[str, ...] = attribute()
+    warps: tuple[int, ...] = attribute()
+    replicas: tuple[int, ...] = attribute()
+    registers: tuple[int, ...] = attribute()
+    first: tuple[int, ...] = attribute()
+    barrier: tuple[int, ...] = attribute()
+    bodies: tuple[Block, ...] = regions()
+
+    def verify(self) -> None:
+        count = len(self.bodies)
+        fields = (self.names, self.warps, self.replicas, self.registers, self.first, self.barrier)
+        check(all(len(f) == count for f in fields), "one entry a role")
+        check(len(set(self.names)) == count, f"role names {self.names} repeat")
+        for registers in self.registers:
+            legal = registers == 0 or (24 <= registers <= 256 and registers % 8 == 0)
+            check(legal, f"{registers} registers: a multiple of 8 from 24 to 256")
+
+
+@op("roles.replica", executes=Actor.ROLE)
+class Replica(Op):
+    """Number of this replica of the role, from 0."""
+
+    def infer(self) -> tuple[Type, ...]:
+        return (Scalar(i32, Uniformity.ROLE),)
+
+
+@op(
+    "roles.set_registers",
+    stages=Stage.MACHINE,
+    effects=(Effect.SYNC,),
+    executes=Actor.ROLE,
+    since="sm_90a",
+)
+class SetRegisters(Op):
+    """Give registers back (`grow` false) or take more: setmaxnreg. All warps of a warpgroup."""
+
+    count: int = attribute()
+    grow: bool = attribute()
+
+
+@op("roles.position", stages=_TILE, effects=(Effect.CONTROL,), executes=Actor.ROLE)
+class Position(Op):
+    """The next place in ring number `ring` of `stages` slots: its slot, and the parity of the phase
+    that fills it. Each role (replica) counts for itself from 0 over the whole kernel; thread_positions
+    turns the count into carried values."""
+
+    ring: int = attribute()
+    stages: int = attribute()
+
+    def infer(self) -> tuple[Type, ...]:
+        role = Scalar(i32, Uniformity.ROLE)
+        return (role, role)
+
+    def verify(self) -> None:
+        check(self.stages >= 1, f"{self.stages} stages")

@@ -1,0 +1,139 @@
+"""Tiles in shared memory before the machine stage: allocation, views, and moves to and from registers.
+
+A view moves no data. lower_shared turns buffers and views into byte addresses.
+"""
+
+from __future__ import annotations
+
+from warploom.base.dtypes import DType, bf16, boolean, f16, f32, i32
+from warploom.ir.layout.shared import SharedLayout
+from warploom.ir.op import (
+    Actor,
+    Effect,
+    Op,
+    Stage,
+    Value,
+    attribute,
+    check,
+    op,
+    operand,
+    operands,
+)
+from warploom.ir.ops.scalar import scalar_of
+from warploom.ir.ops.tile import tile_of
+from warploom.ir.types import SharedTile, Tile, Type
+
+_TILE = Stage.TILE | Stage.ROLES
+_DTYPES = (f32, f16, bf16, i32, boolean)
+
+
+def shared_of(value: Value) -> SharedTile:
+    """The type of a value that must be a tile (or slots of tiles) in shared memory."""
+    check(isinstance(value.type, SharedTile), f"{value} is not in shared memory")
+    assert isinstance(value.type, SharedTile)
+    return value.type
+
+
+def single_of(value: Value) -> SharedTile:
+    """The type of a value that must be one tile in shared memory, no ring of slots."""
+    s = shared_of(value)
+    check(s.slots == 0, f"{value} has {s.slots} slots: choose one")
+    return s
+
+
+@op("shared.alloc", stages=_TILE, effects=(Effect.ALLOCATE,), executes=Actor.BLOCK)
+class Alloc(Op):
+    """`slots` tiles (0: one, without an index) in the block's shared memory for the whole kernel, at
+    top level. `swizzle` is the span in bytes: 0, 32, 64 or 128. Uninitialised."""
+
+    dtype: DType = attribute()
+    shape: tuple[int, ...] = attribute()
+    slots: int = attribute(default=0)
+    swizzle: int = attribute(default=0)
+
+    def infer(self) -> tuple[Type, ...]:
+        check(len(self.shape) >= 1 and all(n >= 1 for n in self.shape), f"shape {self.shape}")
+        check(self.slots >= 0, f"{self.slots} slots")
+        try:
+            layout = SharedLayout(self.shape, self.dtype.bytes, self.swizzle)
+        except ValueError as error:
+            check(False, str(error))
+            raise
+        order = tuple(range(len(self.shape)))
+        return (SharedTile(self.dtype, self.shape, layout, order, self.slots),)
+
+
+@op("shared.slot", stages=_TILE, executes=Actor.WARP)
+class Slot(Op):
+    """Tile number `index` of a ring of slots."""
+
+    buffer: Value = operand()
+    index: Value = operand()
+
+    def infer(self) -> tuple[Type, ...]:
+        s = shared_of(self.buffer)
+        check(s.slots > 0, f"{self.buffer} has no slots")
+        check(scalar_of(self.index).dtype == i32, "the slot number is an i32")
+        return (SharedTile(s.dtype, s.shape, s.layout, s.order),)
+
+
+@op("shared.permute", stages=_TILE, executes=Actor.WARP)
+class Permute(Op):
+    """A view whose axis i is axis order[i] of the operand."""
+
+    value: Value = operand()
+    order: tuple[int, ...] = attribute()
+
+    def infer(self) -> tuple[Type, ...]:
+        s = shared_of(self.value)
+        check(sorted(self.order) == list(range(len(s.shape))), f"order {self.order}")
+        shape = tuple(s.shape[a] for a in self.order)
+        order = tuple(s.order[a] for a in self.order)
+        return (SharedTile(s.dtype, shape, s.layout, order, s.slots),)
+
+
+@op("shared.window", stages=_TILE, executes=Actor.WARP)
+class Window(Op):
+    """The sub-tile of `sizes` at `starts` of a single tile. Along rows a start is a multiple of the
+    swizzle's cycle (8 rows), along the contiguous axis of a whole panel."""
+
+    value: Value = operand()
+    starts: tuple[Value, ...] = operands()
+    sizes: tuple[int, ...] = attribute()
+
+    def infer(self) -> tuple[Type, ...]:
+        s = single_of(self.value)
+        check(len(self.starts) == len(self.sizes) == len(s.shape) == 2, "a window has two axes")
+        check(
+            all(1 <= n <= e for n, e in zip(self.sizes, s.shape, strict=True)), "window too large"
+        )
+        return (SharedTile(s.dtype, self.sizes, s.layout, s.order),)
+
+
+@op("shared.load", stages=_TILE, effects=(Effect.READ_SHARED,), executes=Actor.ROLE, dtypes=_DTYPES)
+class Load(Op):
+    """A tile of registers from a tile in shared memory (generic proxy)."""
+
+    source: Value = operand()
+
+    def infer(self) -> tuple[Type, ...]:
+        s = single_of(self.source)
+        return (Tile(s.dtype, s.shape),)
+
+
+@op(
+    "shared.store",
+    stages=_TILE,
+    effects=(Effect.WRITE_SHARED,),
+    executes=Actor.ROLE,
+    dtypes=_DTYPES,
+)
+class Store(Op):
+    """Write a tile of registers to a tile in shared memory (generic proxy)."""
+
+    target: Value = operand()
+    value: Value = operand()
+
+    def verify(self) -> None:
+        s, t = single_of(self.target), tile_of(self.value)
+        check(s.shape == t.shape and s.dtype == t.dtype, f"{t} stored to {s}")

@@ -1,0 +1,155 @@
+"""The tensor copy engine: boxes of a global tensor to and from shared memory. PTX cp.async.bulk.tensor.
+
+Everything here is issued by one thread (`control.one_thread`) and completes later. Elements outside
+the tensor arrive as zero and are not written; the bytes of the whole box count either way.
+"""
+
+from __future__ import annotations
+
+from warploom.base.dtypes import i32
+from warploom.ir.op import (
+    Actor,
+    Effect,
+    Op,
+    Stage,
+    Value,
+    attribute,
+    check,
+    op,
+    operand,
+    operands,
+    optional,
+)
+from warploom.ir.ops.mbarrier import barrier_of
+from warploom.ir.ops.scalar import scalar_of, tensor_of
+from warploom.ir.ops.shared import single_of
+
+_TILE = Stage.TILE | Stage.ROLES
+REDUCE = ("", "add", "min", "max", "and", "or", "xor")
+CACHE = ("", "evict_first", "evict_last", "evict_normal")
+
+
+def _check_window(
+    tensor: Value, starts: tuple[Value, ...], sizes: tuple[int | None, ...], tile: Value
+) -> None:
+    t, s = tensor_of(tensor), single_of(tile)
+    check(len(starts) == len(sizes) == t.rank, f"window of {len(sizes)} axes, rank {t.rank}")
+    window = tuple(n for n in sizes if n is not None)
+    stored = tuple(window[s.order.index(a)] for a in range(len(window)))
+    check(len(window) == len(s.shape) and window == s.shape, f"window {window} and tile {s.shape}")
+    check(
+        stored == s.layout.shape or s.order != tuple(range(len(window))), "tile is part of another"
+    )
+    check(s.dtype == t.dtype, f"{t.dtype} copied to {s.dtype}")
+
+
+@op(
+    "tma.load",
+    stages=_TILE,
+    effects=(Effect.READ_GLOBAL, Effect.WRITE_SHARED),
+    executes=Actor.THREAD,
+    since="sm_90",
+)
+class Load(Op):
+    """Copy a window (as `tile.load`) to a tile in shared memory; its bytes complete on `barrier`.
+    `multicast` (bit mask, i32) sends it to the same place of several blocks of the cluster."""
+
+    tensor: Value = operand()
+    starts: tuple[Value, ...] = operands()
+    target: Value = operand()
+    barrier: Value = operand()
+    multicast: Value | None = optional()
+    sizes: tuple[int | None, ...] = attribute()
+    cache: str = attribute(default="")
+
+    def verify(self) -> None:
+        _check_window(self.tensor, self.starts, self.sizes, self.target)
+        barrier_of(self.barrier)
+        check(self.cache in CACHE, f"cache policy {self.cache!r}")
+
+
+@op(
+    "tma.store",
+    stages=_TILE,
+    effects=(Effect.READ_SHARED, Effect.WRITE_GLOBAL),
+    executes=Actor.THREAD,
+    since="sm_90",
+)
+class Store(Op):
+    """Copy a tile in shared memory to a window of a tensor, or combine it there (`reduce`). Ends up in
+    the thread's current bulk group."""
+
+    tensor: Value = operand()
+    starts: tuple[Value, ...] = operands()
+    source: Value = operand()
+    sizes: tuple[int | None, ...] = attribute()
+    reduce: str = attribute(default="")
+    cache: str = attribute(default="")
+
+    def verify(self) -> None:
+        _check_window(self.tensor, self.starts, self.sizes, self.source)
+        check(self.reduce in REDUCE, f"reduction {self.reduce!r}")
+
+
+@op(
+    "tma.load_box",
+    stages=Stage.MACHINE,
+    effects=(Effect.READ_GLOBAL, Effect.WRITE_SHARED),
+    since="sm_90",
+)
+class LoadBox(Op):
+    """One box through map number `map` of the kernel to byte address `address`. `coordinates` are in
+    elements, fastest axis first; `bytes` is the size of the box."""
+
+    tensor: Value = operand()
+    coordinates: tuple[Value, ...] = operands()
+    address: Value = operand()
+    barrier: Value = operand()
+    multicast: Value | None = optional()
+    map: int = attribute()
+    bytes: int = attribute()
+    cache: str = attribute(default="")
+
+    def verify(self) -> None:
+        check(all(scalar_of(c).dtype == i32 for c in self.coordinates), "coordinates are i32")
+        check(scalar_of(self.address).dtype == i32, "the address is an i32")
+        check(self.cache in CACHE, f"cache policy {self.cache!r}")
+
+
+@op(
+    "tma.store_box",
+    stages=Stage.MACHINE,
+    effects=(Effect.READ_SHARED, Effect.WRITE_GLOBAL),
+    since="sm_90",
+)
+class StoreBox(Op):
+    """One box from byte address `address` through map number `map`."""
+
+    tensor: Value = operand()
+    coordinates: tuple[Value, ...] = operands()
+    address: Value = operand()
+    map: int = attribute()
+    bytes: int = attribute()
+    reduce: str = attribute(default="")
+    cache: str = attribute(default="")
+
+    def verify(self) -> None:
+        check(all(scalar_of(c).dtype == i32 for c in self.coordinates), "coordinates are i32")
+        check(self.reduce in REDUCE, f"reduction {self.reduce!r}")
+
+
+@op("tma.commit", effects=(Effect.SYNC,), since="sm_90")
+class Commit(Op):
+    """Close the thread's current bulk group of stores."""
+
+
+@op("tma.wait", effects=(Effect.SYNC,), since="sm_90")
+class Wait(Op):
+    """Wait until at most `pending` bulk groups of this thread are open; with `reads`, until their
+    sources in shared memory have been read (the data need not be visible yet)."""
+
+    pending: int = attribute(default=0)
+    reads: bool = attribute(default=False)
+
+    def verify(self) -> None:
+        check(self.pending >= 0, f"{self.pending} groups")
