@@ -77,8 +77,6 @@ def target_of(capability: tuple[int, int]) -> Target | None:
     if capability == (9, 0):
         return SM_90A
     fitting = [
-        t
-        for t in (SM_80, SM_89)
-        if t.capability[0] == capability[0] and t.capability <= capability
+        t for t in (SM_80, SM_89) if t.capability[0] == capability[0] and t.capability <= capability
     ]
     return max(fitting, key=lambda t: t.capability, default=None)

@@ -17,6 +17,7 @@ from warploom.ir.layout.layout import LANES, Layout
 from warploom.ir.op import Complaint, Op, Value, check
 from warploom.ir.ops import debug, global_memory, index, registers, scalar, shared_memory
 from warploom.ir.ops.control import For
+from warploom.ir.roles import walk_roles
 from warploom.ir.types import Regs, Scalar
 from warploom.ir.verifier import VerifyError
 
@@ -52,7 +53,8 @@ def verify_accesses(kernel: Kernel) -> None:
     for op in walk(kernel.body):
         if isinstance(op, For):
             integers.loops[op.body.args[0]] = op.lo
-    for op in walk(kernel.body):
+    for op, warps in walk_roles(kernel):
+        integers.warps = warps
         try:
             _verify(op, integers)
         except Complaint as complaint:

@@ -12,6 +12,7 @@ from warploom.base.dtypes import DType
 from warploom.ir.kernel import walk
 from warploom.ir.op import Block, Op, Value
 from warploom.ir.ops.control import For
+from warploom.ir.ops.roles import Replica
 from warploom.ir.ops.scalar import (
     Binary,
     BlockId,
@@ -215,7 +216,7 @@ class ScalarFacts:
         op = value.owner
         if value in self.loops:
             return all(map(self.is_nonnegative, self.loops[value]))
-        if isinstance(op, Dim | BlockId | GridDim):
+        if isinstance(op, Dim | BlockId | GridDim | Replica):
             return True
         if isinstance(op, Cast):
             return _keeps_number(op) and self.is_nonnegative(op.value)

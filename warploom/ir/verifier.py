@@ -7,8 +7,19 @@ from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Complaint, Op, Stage, Value, check
 from warploom.ir.ops.control import For, If, Yield, same_but_uniformity, uniformity
 from warploom.ir.ops.registers import Binary, Cast, Compare, Fma, Map, Select, Spread, Unary
+from warploom.ir.ops.roles import Split
 from warploom.ir.ops.sync import Barrier
-from warploom.ir.types import Buffer, Regs, Scalar, Tensor, Tile, Type, Uniformity
+from warploom.ir.types import (
+    Barriers,
+    Buffer,
+    Regs,
+    Scalar,
+    SharedTile,
+    Tensor,
+    Tile,
+    Type,
+    Uniformity,
+)
 
 _IN_MAP = (Binary, Unary, Fma, Compare, Select, Cast, Spread, Yield)
 
@@ -38,6 +49,7 @@ def verify_kernel(kernel: Kernel) -> None:
 class _Verifier:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
+        self.warps = kernel.warps  # that execute together: of the block, within a role of the role
 
     def block(self, block: Block, visible: set[Value]) -> None:
         """Check a block that sees these values; its own are added to them."""
@@ -49,8 +61,12 @@ class _Verifier:
                 if (op is block.ops[-1]) != op.TERMINATOR:
                     raise Complaint("a block ends with its only terminator")
                 self.enter(op, visible)
-                for inner in op.regions():
+                for number, inner in enumerate(op.regions()):
+                    outer = self.warps
+                    if isinstance(op, Split):
+                        self.warps = op.warps[number]
                     self.block(inner, set(visible))
+                    self.warps = outer
                 self.leave(op)
             except Complaint as complaint:
                 raise VerifyError(f"{op.OPCODE} at {op.loc}: {complaint}") from None
@@ -68,7 +84,7 @@ class _Verifier:
             for arg in inner.args:
                 check(arg.owner is inner, f"argument {arg} belongs to another block")
         for value in (*op.results, *(a for inner in op.regions() for a in inner.args)):
-            _check_type(value, self.kernel)
+            _check_type(value, self.kernel.stage, self.warps)
 
     def leave(self, op: Op) -> None:
         """What must hold once its regions are known to be whole."""
@@ -92,16 +108,18 @@ def _claims_more(have: Value, want: Type) -> bool:
     return isinstance(want, Scalar) and uniformity(have) < want.uniform
 
 
-def _check_type(value: Value, kernel: Kernel) -> None:
+def _check_type(value: Value, stage: Stage, warps: int) -> None:
     """A value is of a kind that the stage has, and a layout fits what it describes."""
     type = value.type
-    machine = kernel.stage is Stage.MACHINE
+    machine = stage is Stage.MACHINE
     check(not (isinstance(type, Tile) and machine), f"{value} is a tile at the machine stage")
     check(machine or not isinstance(type, Regs | Buffer), f"{value} before the machine stage")
+    early = isinstance(type, SharedTile | Barriers)
+    check(not (early and machine), f"{value} has no address at the machine stage")
     if not isinstance(type, Regs | Tile) or type.layout is None:
         return
     layout = type.layout
-    check(layout.warps == kernel.warps, f"{value} has layout {layout} of {layout.warps} warps")
+    check(layout.warps == warps, f"{value} has layout {layout} of {layout.warps} warps")
     if isinstance(type, Tile):
         check(layout.shape == type.shape, f"tile {value} under layout {layout}")
     else:

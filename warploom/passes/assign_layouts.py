@@ -15,12 +15,14 @@ from math import prod
 
 from warploom.base.target import Target
 from warploom.ir.kernel import Kernel, walk
+from warploom.ir.layout.fragments import accumulator
 from warploom.ir.layout.layout import Layout
 from warploom.ir.layout.natural import natural
 from warploom.ir.op import Block, Op, Value
-from warploom.ir.ops import tile
+from warploom.ir.ops import shared, tile, wgmma
 from warploom.ir.ops.control import For, If
 from warploom.ir.types import Tensor, Tile
+from warploom.ir.roles import walk_roles
 
 Relation = Callable[[Layout], Layout]
 
@@ -37,9 +39,9 @@ def assign_layouts(kernel: Kernel, target: Target) -> None:
     """
     _clone_free_values(kernel.body)
     classes = _Classes()
-    for op in walk(kernel.body):
-        classes.note(op)
-    classes.solve(kernel.warps)
+    for op, warps in walk_roles(kernel):
+        classes.note(op, warps)
+    classes.solve()
     for op in walk(kernel.body):
         for value in (*op.results, *(a for r in op.regions() for a in r.args)):
             if isinstance(value.type, Tile):
@@ -79,8 +81,10 @@ class _Class:
 
     shape: tuple[int, ...]
     order: int
+    warps: int
     narrowest: int = _ACCESS_BYTES  # bytes of the narrowest element moved to or from memory
     layout: Layout | None = None
+    pinned: Layout | None = None
     edges: list[tuple[Value, Relation]] = field(default_factory=list)
 
 
@@ -88,12 +92,13 @@ class _Classes:
     def __init__(self) -> None:
         self.parent: dict[Value, Value] = {}
         self.info: dict[Value, _Class] = {}
+        self.warps = 0  # of the role whose operations are being noted
 
     def find(self, value: Value) -> Value:
         if value not in self.parent:
             assert isinstance(value.type, Tile)
             self.parent[value] = value
-            self.info[value] = _Class(value.type.shape, len(self.info))
+            self.info[value] = _Class(value.type.shape, len(self.info), self.warps)
         root = value
         while self.parent[root] is not root:
             root = self.parent[root]
@@ -111,6 +116,7 @@ class _Classes:
             self.parent[b] = a
             self.info[a].narrowest = min(self.info[a].narrowest, self.info[b].narrowest)
             self.info[a].edges += self.info[b].edges
+            self.info[a].pinned = self.info[a].pinned or self.info[b].pinned
             del self.info[b]
 
     def relate(self, large: Value, small: Value, rule: Relation) -> None:
@@ -122,7 +128,8 @@ class _Classes:
         info = self.info[self.find(value)]
         info.narrowest = min(info.narrowest, dtype_bytes)
 
-    def note(self, op: Op) -> None:
+    def note(self, op: Op, warps: int) -> None:
+        self.warps = warps
         for value in op.results:
             if isinstance(value.type, Tile):
                 self.find(value)
@@ -142,6 +149,13 @@ class _Classes:
             moved = op.result if isinstance(op, tile.Load) else op.value
             assert isinstance(op.tensor.type, Tensor)
             self.touch(moved, op.tensor.type.dtype.bytes)
+        elif isinstance(op, wgmma.Dot | wgmma.Wait):
+            self.join(op.acc, op.result)
+            shape = tile.tile_of(op.acc).shape
+            self.anchor(op.result, accumulator((shape[0], shape[1]), warps))
+        elif isinstance(op, shared.Load | shared.Store):
+            moved = op.result if isinstance(op, shared.Load) else op.value
+            self.touch(moved, tile.tile_of(moved).dtype.bytes)
         elif isinstance(op, tile.Gather):
             self.join(op.result, *(v for v in op.operand_values() if isinstance(v.type, Tile)))
             self.touch(op.result, _ACCESS_BYTES // 4)
@@ -149,11 +163,21 @@ class _Classes:
             for large, small, rule in _relations(op):
                 self.relate(large, small, rule)
 
-    def solve(self, warps: int) -> None:
+    def anchor(self, value: Value, layout: Layout) -> None:
+        """The hardware dictates the layout of a value."""
+        self.info[self.find(value)].pinned = layout
+
+    def solve(self) -> None:
+        for info in self.info.values():
+            if info.pinned is not None:
+                info.layout = info.pinned
+        for info in list(self.info.values()):
+            if info.pinned is not None:
+                self.propagate(info)
         by_size = sorted(self.info.values(), key=lambda c: (-prod(c.shape), -len(c.shape), c.order))
         for info in by_size:
             if info.layout is None:
-                info.layout = natural(info.shape, _ACCESS_BYTES // info.narrowest, warps)
+                info.layout = natural(info.shape, _ACCESS_BYTES // info.narrowest, info.warps)
                 self.propagate(info)
 
     def propagate(self, info: _Class) -> None:

@@ -10,6 +10,7 @@ from warploom.base.target import Target
 from warploom.ir.kernel import Kernel
 from warploom.ir.op import Block, Op, Value
 from warploom.ir.ops.control import Assign, Declare, Duplicate, For, If
+from warploom.ir.ops.wgmma import Mma, WaitGroup
 
 
 def assign_storage(kernel: Kernel, target: Target) -> None:
@@ -34,50 +35,67 @@ class _Storages:
     def block(self, block: Block) -> None:
         ops: list[Op] = []
         for op in block.ops:
-            for inner in op.regions():
-                self.block(inner)
             if isinstance(op, For | If) and op.results:
-                ops += self.carry(op)
+                # Arguments have their storages before the body is looked at: an accumulator that is
+                # updated in place stays in the one it came in.
+                targets, before = self.enter(op)
+                ops += before
+                for inner in op.regions():
+                    self.block(inner)
+                    last = inner.ops[-1]
+                    moves = list(zip(last.operand_values(), targets, strict=True))
+                    inner.ops[-1:] = [*parallel_copy(moves, last), last]
+            else:
+                for inner in op.regions():
+                    self.block(inner)
+                if isinstance(op, Mma | WaitGroup):
+                    ops += self.in_place(op)
             ops.append(op)
         block.ops = ops
 
-    def carry(self, op: For | If) -> list[Op]:
-        """What stands before the operation; its regions get their assignments."""
-        targets = []
+    def in_place(self, op: Mma | WaitGroup) -> list[Op]:
+        """Accumulator and result are one storage; one that has none yet is copied into a new one."""
+        before: list[Op] = []
+        if not op.acc.storage:
+            declare = self.declare(op.result, op)
+            before = [declare, Assign(source=op.acc, target=declare.result, loc=op.loc)]
+            op.acc = declare.result
+        op.result.storage = op.acc.storage
+        return before
+
+    def declare(self, like: Value, op: Op) -> Declare:
+        """A new storage for values like this one."""
+        declare = Declare(type=like.type, loc=op.loc)
+        declare.results = (Value(like.type, like.name, like.loc),)
+        declare.result.owner = declare
+        declare.result.storage = self.name(like)
+        return declare
+
+    def enter(self, op: For | If) -> tuple[list[Value], list[Op]]:
+        """Storages of the carried values, and what stands before the operation."""
+        targets: list[Value] = []
         before: list[Op] = []
         for result in op.results:
-            storage = self.name(result)
-            declare = Declare(type=result.type, loc=op.loc)
-            declare.results = (Value(result.type, result.name, result.loc),)
-            declare.result.owner = declare
-            declare.result.storage = result.storage = storage
+            declare = self.declare(result, op)
+            result.storage = declare.result.storage
             targets.append(declare.result)
             before.append(declare)
-        current: dict[Value, Value] = {}
         if isinstance(op, For):
             for init, arg, place in zip(op.inits, op.body.args[1:], targets, strict=True):
                 arg.storage = place.storage
-                current[arg] = place
                 before.append(Assign(source=init, target=place, loc=op.loc))
-        for inner in op.regions():
-            last = inner.ops[-1]
-            moves = list(zip(last.operand_values(), targets, strict=True))
-            inner.ops[-1:] = [*parallel_copy(moves, current, last), last]
-        return before
+        return targets, before
 
 
-def parallel_copy(
-    moves: list[tuple[Value, Value]], current: dict[Value, Value], last: Op
-) -> Iterator[Op]:
+def parallel_copy(moves: list[tuple[Value, Value]], last: Op) -> Iterator[Op]:
     """Assignments that have the effect of all `moves` (source, storage) at once.
 
-    `current` says which storage a loop argument lives in. A storage may be overwritten once no move
-    still reads it.
+    A storage may be overwritten once no move still reads it.
     """
-    waiting = [(s, t) for s, t in moves if current.get(s) is not t]
+    waiting = [(s, t) for s, t in moves if s.storage != t.storage]
     while waiting:
-        reads = [current.get(s) for s, _ in waiting]
-        free = next((m for m in waiting if m[1] not in reads), None)
+        reads = {s.storage for s, _ in waiting}
+        free = next((m for m in waiting if m[1].storage not in reads), None)
         if free is not None:
             waiting.remove(free)
             yield Assign(source=free[0], target=free[1], loc=last.loc)

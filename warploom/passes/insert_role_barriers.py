@@ -14,7 +14,8 @@ from warploom.base.target import Target
 from warploom.ir.kernel import Kernel
 from warploom.ir.op import Block, Op, Value
 from warploom.ir.ops import global_memory, shared_memory
-from warploom.ir.ops.control import For, If
+from warploom.ir.ops.control import For, If, OneThread
+from warploom.ir.ops.roles import Split
 from warploom.ir.ops.sync import Barrier, WarpSync
 from warploom.ir.types import Tensor
 
@@ -55,6 +56,8 @@ def insert_role_barriers(kernel: Kernel, target: Target) -> None:
 class _Inserter:
     def __init__(self, kernel: Kernel) -> None:
         self.warps = kernel.warps
+        self.barrier_id = 0
+        self.per_replica = False
         self.tensors = _tensor_numbers(kernel)
 
     def block(self, block: Block, pending: frozenset[_Touch]) -> frozenset[_Touch]:
@@ -72,6 +75,10 @@ class _Inserter:
                 pending = frozenset()
             elif isinstance(op, For):
                 pending = self.loop(op, pending)
+            elif isinstance(op, Split):
+                self.roles(op)
+            elif isinstance(op, OneThread):
+                pending = self.block(op.body, pending)
             elif isinstance(op, If):
                 pending = self.block(op.then, pending) | self.block(op.orelse, pending)
             ops.append(op)
@@ -84,10 +91,24 @@ class _Inserter:
         leaves = frozenset(replace(t, threads=None) for t in self.block(op.body, pending))
         return pending | self.block(op.body, pending | leaves)
 
+    def roles(self, op: Split) -> None:
+        """Each role keeps its own order, with its own barrier; order between roles is not made here."""
+        for number, body in enumerate(op.bodies):
+            self.warps = op.warps[number]
+            self.barrier_id = op.barrier[number]
+            self.per_replica = op.replicas[number] > 1
+            self.block(body, frozenset())
+
     def barrier(self, why: str, op: Op) -> Op:
         if self.warps == 1:
             return WarpSync(why=why, loc=op.loc)
-        return Barrier(threads=32 * self.warps, why=why, loc=op.loc)
+        return Barrier(
+            threads=32 * self.warps,
+            id=self.barrier_id,
+            per_replica=self.per_replica,
+            why=why,
+            loc=op.loc,
+        )
 
     def touch(self, op: Op) -> _Touch | None:
         if isinstance(op, shared_memory.Load | shared_memory.Store):

@@ -9,10 +9,12 @@ from warploom.base.target import Target
 from warploom.ir.builder import Builder
 from warploom.ir.kernel import Kernel
 from warploom.ir.op import Block, Op, Stage, Value
-from warploom.ir.ops.control import For, If, Yield
+from warploom.ir.ops.control import For, If, OneThread, Yield
+from warploom.ir.ops.roles import SetRegisters, Split
 from warploom.ir.types import Regs, Tile
 from warploom.passes import lowering
 from warploom.passes.lowering.context import Lowering, lowers
+from warploom.passes.place_roles import entry_registers
 
 __all__ = ["lower_tiles", "lowering"]
 
@@ -47,6 +49,13 @@ def _lower_op(lower: Lowering, op: Op) -> None:
         _lower_for(lower, op)
     elif isinstance(op, If):
         _lower_if(lower, op)
+    elif isinstance(op, Split):
+        _lower_split(lower, op)
+    elif isinstance(op, OneThread):
+        body = Block()
+        _lower_block(lower, op.body, body)
+        op.body = body
+        lower.build.block.ops.append(op)
     elif isinstance(op, Yield):
         lower.build.add(Yield(values=tuple(_carried(lower, v) for v in op.values)))
     else:
@@ -89,6 +98,31 @@ def _lower_if(lower: Lowering, op: If) -> None:
     _lower_block(lower, op.orelse, orelse)
     made = replace(op, condition=lower.get(op.condition), then=then, orelse=orelse)
     _finish(lower, op, made)
+
+
+def _lower_split(lower: Lowering, op: Split) -> None:
+    outer = lower.prologue
+    bodies = []
+    for number, source in enumerate(op.bodies):
+        lower.begin_role()
+        body = Block()
+        with lower.build.inside(body):
+            _set_registers(lower, op, number)
+        _lower_block(lower, source, body)
+        body.ops[:0] = lower.prologue.block.ops
+        bodies.append(body)
+    # Nothing follows the roles, so the coordinates of the block before them are not asked for again.
+    lower.begin_role()
+    lower.prologue = outer
+    op.bodies = tuple(bodies)
+    lower.build.block.ops.append(op)
+
+
+def _set_registers(lower: Lowering, op: Split, number: int) -> None:
+    count = op.registers[number]
+    if count:
+        entry = entry_registers(lower.kernel.threads, lower.target)
+        lower.build.add(SetRegisters(count=count, grow=count > entry))
 
 
 def _finish(lower: Lowering, op: Op, made: Op) -> None:

@@ -8,8 +8,9 @@ from collections.abc import Hashable
 from warploom.base.target import Target
 from warploom.ir.kernel import Kernel
 from warploom.ir.op import Block, FieldKind, Op, Value
-from warploom.ir.ops.registers import Map
-from warploom.ir.types import Regs
+from warploom.ir.ops.registers import Map, ToScalar
+from warploom.ir.ops.roles import Split
+from warploom.ir.types import Regs, Scalar
 
 
 def merge_equal(kernel: Kernel, target: Target) -> None:
@@ -33,10 +34,17 @@ def _merge(block: Block, known: dict[Hashable, Op], swap: dict[Value, Value]) ->
                     new.name = new.name or old.name
                 continue
         for inner in op.regions():
-            if not isinstance(op, Map):
+            if isinstance(op, Split):
+                # A warp's number counts within its role: only scalars mean the same inside.
+                _merge(inner, {k: o for k, o in known.items() if _is_scalar(o)}, swap)
+            elif not isinstance(op, Map):
                 _merge(inner, dict(known), swap)
         kept.append(op)
     block.ops = kept
+
+
+def _is_scalar(op: Op) -> bool:
+    return all(isinstance(v.type, Scalar) for v in op.results) and not isinstance(op, ToScalar)
 
 
 def _key(op: Op) -> Hashable:

@@ -19,14 +19,18 @@ from warploom.passes.hoist_invariants import hoist_invariants
 from warploom.passes.insert_role_barriers import insert_role_barriers
 from warploom.passes.lower_tiles import lower_tiles
 from warploom.passes.merge_equal import merge_equal
+from warploom.passes.place_roles import place_roles
 from warploom.passes.plan_shared_memory import plan_shared_memory
 from warploom.passes.remove_dead import remove_dead
 from warploom.passes.simplify_scalars import simplify_scalars
+from warploom.passes.thread_positions import thread_positions
 
 Pass = Callable[[Kernel, Target], None]
 
 PIPELINE: tuple[tuple[Stage, Pass], ...] = (
     (Stage.TILE, simplify_scalars),
+    (Stage.TILE, place_roles),  # layouts need the warps of a role
+    (Stage.TILE, thread_positions),
     (Stage.TILE, remove_dead),  # before layouts, so that an unused large tile is no anchor
     (Stage.TILE, assign_layouts),
     (Stage.MACHINE, lower_tiles),

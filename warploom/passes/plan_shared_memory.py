@@ -9,6 +9,7 @@ from warploom.base.errors import Error, error
 from warploom.base.target import Target
 from warploom.ir.kernel import Kernel
 from warploom.ir.op import Block, Value
+from warploom.ir.ops.roles import Split
 from warploom.ir.ops.shared_memory import BufferOp
 
 _ALIGN = 16
@@ -30,7 +31,7 @@ def plan_shared_memory(kernel: Kernel, target: Target) -> None:
         for lo, hi in busy:
             if at + size <= lo:
                 break
-            at = max(at, hi)
+            at = -(-max(at, hi) // buffer.align) * buffer.align
         buffer.at = at
         placed.append((first, last, at, at + size))
         total = max(total, at + size)
@@ -82,7 +83,12 @@ def _lives(block: Block) -> dict[BufferOp, tuple[int, int]]:
                 visit(inner)
             for value in op.operand_values():
                 touch(value)
-            if op.regions():
+            if isinstance(op, Split):
+                # Roles run at the same time: what they use lives as long as they do.
+                for buffer, (first, last) in lives.items():
+                    if last > start or first > start:
+                        lives[buffer] = (min(first, start), clock)
+            elif op.regions():
                 for buffer in outer:
                     first, last = lives[buffer]
                     if last > start:

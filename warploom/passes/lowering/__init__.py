@@ -1,6 +1,24 @@
 """Rules that turn tile operations into machine operations, one file a family. Importing this
 package registers all of them."""
 
-from warploom.passes.lowering import debug, elementwise, exchange, memory, reductions
+from warploom.passes.lowering import (
+    copies,
+    debug,
+    elementwise,
+    exchange,
+    memory,
+    products,
+    reductions,
+    shared,
+)
 
-__all__ = ["debug", "elementwise", "exchange", "memory", "reductions"]
+__all__ = [
+    "copies",
+    "debug",
+    "elementwise",
+    "exchange",
+    "memory",
+    "products",
+    "reductions",
+    "shared",
+]

@@ -4,7 +4,7 @@ coordinates of a layout as integer operations. Layouts end here: after this only
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from warploom.base.dtypes import DType, i32, i64
@@ -49,6 +49,14 @@ class LoweringRules:
 lowers = LoweringRules()
 
 
+@dataclass(frozen=True, slots=True)
+class SharedPlace:
+    """Where a shared tile or barrier lies: a buffer and the bytes from its start (None: none)."""
+
+    buffer: Value
+    offset: Value | None
+
+
 class Lowering:
     """State of one run of lower_tiles."""
 
@@ -57,9 +65,14 @@ class Lowering:
         self.target = target
         self.facts = ScalarFacts.of(kernel.body)
         self.values: dict[Value, Value] = {}
+        self.places: dict[Value, SharedPlace] = {}
         self.build = Builder(Block())
-        # Coordinates depend on nothing but lane and warp, so they are made once, before all else.
-        self.prologue = Builder(Block(), kernel.loc)
+        self.begin_role()
+
+    def begin_role(self) -> None:
+        """Coordinates depend on nothing but lane and warp, so they are made once, before all else of
+        the role: warp numbers count within it."""
+        self.prologue = Builder(Block(), self.kernel.loc)
         self._coordinates: dict[tuple[Layout, int, int], Value] = {}
         self._digits: dict[tuple[Layout, Mode, int, int], Value] = {}
         self._replica: dict[Layout, Value | None] = {}

@@ -43,12 +43,15 @@ def linear(
     return lower.full(total, groups)
 
 
-def no_padding(lower: Lowering, layout: Layout, vec: int) -> Value | None:
-    """Predicate of the groups that lie inside the tile; None where all do."""
+def no_padding(
+    lower: Lowering, layout: Layout, vec: int, vec_axis: int | None = None
+) -> Value | None:
+    """Predicate of the groups that lie inside the tile, `vec` wide along an axis (None: the last);
+    None where all do."""
     predicate: Value | None = None
-    last = len(layout.shape) - 1
+    wide = len(layout.shape) - 1 if vec_axis is None else vec_axis
     for axis in range(len(layout.shape)):
-        group = vec if axis == last else 1
+        group = vec if axis == wide else 1
         predicate = lower.both(predicate, lower.inside_tile(layout, axis, group))
     return predicate
 

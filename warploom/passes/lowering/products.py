@@ -1,0 +1,97 @@
+"""Products of the matrix unit: one instruction a 64-row block and 16 elements of K, with the numbers
+that matrix descriptors take. Source: PTX ISA, "Asynchronous warpgroup-level matrix instructions"."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warploom.base.errors import error
+from warploom.ir.op import Value
+from warploom.ir.ops import wgmma
+from warploom.ir.types import SharedTile
+from warploom.passes.lowering.context import Lowering, lowers
+from warploom.passes.lowering.shared import address_of, type_of
+
+_STEP_BYTES = 32  # of K in one instruction
+_ATOM_ROWS = 8
+_BLOCK = 64  # rows of A an instruction
+
+
+@dataclass(frozen=True, slots=True)
+class _Operand:
+    """How one operand is described: its swizzle, offsets between atoms, and whether K is the slow axis."""
+
+    kind: SharedTile
+    k_axis: int
+
+    @property
+    def transposed(self) -> bool:
+        return self.kind.order[self.k_axis] == 0
+
+    @property
+    def lead(self) -> int:
+        """Bytes between atoms along the contiguous axis; of no meaning within one panel along K."""
+        return self.kind.layout.panel_bytes if self.transposed else 16
+
+    @property
+    def stride(self) -> int:
+        """Bytes between groups of eight rows."""
+        return _ATOM_ROWS * self.kind.layout.swizzle
+
+    def byte_of(self, outer: int, k: int) -> int:
+        """Bytes from the tile's start to the atom that holds (outer, k); no swizzle below an atom."""
+        layout = self.kind.layout
+        row, column = (k, outer) if self.transposed else (outer, k)
+        panel, inside = divmod(column * layout.itemsize, layout.swizzle)
+        return panel * layout.panel_bytes + row * layout.swizzle + inside
+
+
+def _operand(op: wgmma.Dot, value: Value, k_axis: int, name: str) -> _Operand:
+    kind = type_of(value)
+    if kind.layout.swizzle == 0:
+        raise error(
+            "L011",
+            f"operand {name} of the product lies in shared memory without a swizzle",
+            op.loc,
+            label="this product",
+            hint="make the buffer with swizzle=128 (64 or 32 where a row has fewer bytes)",
+        )
+    return _Operand(kind, k_axis)
+
+
+@lowers(wgmma.Dot)
+def dot(lower: Lowering, op: wgmma.Dot) -> None:
+    a, b = _operand(op, op.a, 1, "a"), _operand(op, op.b, 0, "b")
+    (m, k), n = a.kind.shape, b.kind.shape[1]
+    lower.build.add(wgmma.Fence())
+    acc = lower.whole(op.acc)
+    step = _STEP_BYTES // a.kind.dtype.bytes
+    for at in range(0, k, step):
+        right = address_of(lower, op.b, lower.build.const(b.byte_of(0, at)))
+        for block in range(m // _BLOCK):
+            left = address_of(lower, op.a, lower.build.const(a.byte_of(block * _BLOCK, at)))
+            made = wgmma.Mma(
+                acc=acc,
+                a=left,
+                b=right,
+                block=block,
+                n=n,
+                dtype=a.kind.dtype,
+                a_swizzle=a.kind.layout.swizzle,
+                a_lead=a.lead,
+                a_stride=a.stride,
+                a_transposed=a.transposed,
+                b_swizzle=b.kind.layout.swizzle,
+                b_lead=b.lead,
+                b_stride=b.stride,
+                b_transposed=b.transposed,
+            )
+            acc = lower.build.emit(made, op.result.name)
+    lower.build.add(wgmma.Commit())
+    lower.put(op.result, acc)
+
+
+@lowers(wgmma.Wait)
+def wait(lower: Lowering, op: wgmma.Wait) -> None:
+    made = wgmma.WaitGroup(acc=lower.get(op.acc), pending=op.pending)
+    lower.put(op.result, lower.build.emit(made))

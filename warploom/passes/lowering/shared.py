@@ -1,0 +1,212 @@
+"""Tiles in shared memory: buffers, views as byte offsets, swizzled element addresses, and barriers.
+
+A view of the tile stage becomes a place: a buffer and the bytes from its start. The swizzle is an xor of
+integers here; after this no operation knows of it but by the numbers it is given.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+from warploom.base.dtypes import i32, i64
+from warploom.ir.layout.layout import Layout
+from warploom.ir.op import Block, Value
+from warploom.ir.ops import control, mbarrier, shared, shared_memory, sync
+from warploom.ir.types import Barriers, SharedTile
+from warploom.passes.lowering.context import Lowering, SharedPlace, lowers
+from warploom.passes.lowering.exchange import no_padding
+
+_CHUNK = 16  # bytes that a swizzle keeps together
+_BARRIER_BYTES = 8
+
+
+def type_of(view: Value) -> SharedTile:
+    """Type of a view before it was lowered."""
+    return shared.shared_of(view)
+
+
+def address_of(lower: Lowering, view: Value, extra: Value | None = None) -> Value:
+    """Byte address of a view in the block's shared memory, plus `extra` bytes."""
+    place = lower.places[view]
+    address = lower.build.emit(shared_memory.Address(buffer=place.buffer))
+    for part in (place.offset, extra):
+        if part is not None:
+            address = lower.arith("add", address, part)
+    return address
+
+
+def moved(lower: Lowering, place: SharedPlace, shift: Value) -> SharedPlace:
+    """A place some bytes further on."""
+    offset = shift if place.offset is None else lower.arith("add", place.offset, shift)
+    return SharedPlace(place.buffer, offset)
+
+
+@lowers(shared.Alloc)
+def alloc(lower: Lowering, op: shared.Alloc) -> None:
+    kind = type_of(op.result)
+    total = max(kind.slots, 1) * kind.slot_bytes
+    made = shared_memory.BufferOp(
+        dtype=op.dtype, elements=total // op.dtype.bytes, align=kind.layout.align
+    )
+    lower.places[op.result] = SharedPlace(lower.build.emit(made, op.result.name or "buffer"), None)
+
+
+@lowers(shared.Slot)
+def slot(lower: Lowering, op: shared.Slot) -> None:
+    size = lower.build.const(type_of(op.buffer).slot_bytes)
+    shift = lower.arith("mul", lower.get(op.index), size)
+    lower.places[op.result] = moved(lower, lower.places[op.buffer], shift)
+
+
+@lowers(shared.Permute)
+def permute(lower: Lowering, op: shared.Permute) -> None:
+    lower.places[op.result] = lower.places[op.value]
+
+
+@lowers(shared.Window)
+def window(lower: Lowering, op: shared.Window) -> None:
+    kind = type_of(op.value)
+    layout = kind.layout
+    row, column = (lower.get(op.starts[kind.order.index(stored)]) for stored in (0, 1))
+    row_bytes = lower.build.const(layout.panel_columns * layout.itemsize)
+    shift = lower.arith("mul", row, row_bytes)
+    panel = lower.arith("floordiv", column, lower.build.const(layout.panel_columns))
+    if layout.swizzle:
+        shift_columns = lower.arith("mul", panel, lower.build.const(layout.panel_bytes))
+    else:
+        shift_columns = lower.arith("mul", column, lower.build.const(layout.itemsize))
+    shift = lower.arith("add", shift, shift_columns)
+    lower.places[op.result] = moved(lower, lower.places[op.value], shift)
+
+
+def _element_offset(lower: Lowering, view: Value, layout: Layout, vec_axis: int, vec: int) -> Value:
+    """Element offsets of a register tile in a shared tile, one a vector group."""
+    kind = type_of(view)
+    stored = kind.layout
+    rank = len(kind.shape)
+    last = kind.order.index(rank - 1)
+    groups = [vec if axis == vec_axis else 1 for axis in range(rank)]
+    column = lower.coordinates(layout, last, groups[last])
+    row: Value | None = None
+    for number in range(rank - 1):
+        axis = kind.order.index(number)
+        part = lower.coordinates(layout, axis, groups[axis])
+        if row is not None:
+            row = lower.binary("mul", row, lower.splat_const(stored.shape[number], i32, rank))
+        row = part if row is None else lower.binary("add", row, part)
+    if stored.panels > 1:
+        width = lower.splat_const(stored.panel_columns, i32, rank)
+        panel = lower.binary("floordiv", column, width)
+        inside = lower.binary("mod", column, width)
+    else:
+        panel, inside = None, column
+    if stored.swizzle and row is not None:
+        inside = _swizzled(lower, stored.swizzle, stored.itemsize, row, inside, rank)
+    total = inside
+    if row is not None:
+        step = lower.splat_const(stored.panel_columns, i32, rank)
+        total = lower.binary("add", lower.binary("mul", row, step), total)
+    if panel is not None:
+        step = lower.splat_const(stored.panel_bytes // stored.itemsize, i32, rank)
+        total = lower.binary("add", lower.binary("mul", panel, step), total)
+    offset = lower.places[view].offset
+    if offset is not None:
+        start = lower.arith("floordiv", offset, lower.build.const(stored.itemsize))
+        total = lower.binary("add", total, lower.splat(start, rank))
+    extents = tuple(n // groups[axis] for axis, n in enumerate(layout.reg_extents))
+    return lower.full(total, extents)
+
+
+def _swizzled(
+    lower: Lowering, span: int, itemsize: int, row: Value, inside: Value, rank: int
+) -> Value:
+    """Column within the panel with its 16-byte chunk xored by the 128-byte line."""
+    chunks = span // _CHUNK
+    line = row
+    if span < 128:
+        line = lower.binary("floordiv", row, lower.splat_const(128 // span, i32, rank))
+    line = lower.binary("and", line, lower.splat_const(chunks - 1, i32, rank))
+    flip = lower.binary("mul", line, lower.splat_const(_CHUNK // itemsize, i32, rank))
+    return lower.binary("xor", inside, flip)
+
+
+def _width(kind: SharedTile, layout: Layout) -> tuple[int, int]:
+    """(axis, elements) of one access: along the contiguous axis, within a chunk of the swizzle."""
+    last = kind.order.index(len(kind.shape) - 1)
+    most = _CHUNK // kind.dtype.bytes
+    width = gcd(min(layout.run(last), most), kind.shape[last])
+    return last, 1 << (width.bit_length() - 1)
+
+
+@lowers(shared.Load)
+def load(lower: Lowering, op: shared.Load) -> None:
+    layout = lower.layout(op.result)
+    axis, vec = _width(type_of(op.source), layout)
+    made = shared_memory.Load(
+        buffer=lower.places[op.source].buffer,
+        offset=_element_offset(lower, op.source, layout, axis, vec),
+        predicate=no_padding(lower, layout, vec, axis),
+        axis=axis,
+        vec=vec,
+    )
+    lower.put(op.result, lower.build.emit(made))
+
+
+@lowers(shared.Store)
+def store(lower: Lowering, op: shared.Store) -> None:
+    layout = lower.layout(op.value)
+    axis, vec = _width(type_of(op.target), layout)
+    predicate = lower.both(no_padding(lower, layout, vec, axis), lower.first_replica(layout))
+    lower.build.add(
+        shared_memory.Store(
+            buffer=lower.places[op.target].buffer,
+            value=lower.whole(op.value),
+            offset=_element_offset(lower, op.target, layout, axis, vec),
+            predicate=predicate,
+            axis=axis,
+            vec=vec,
+        )
+    )
+
+
+@lowers(mbarrier.Alloc)
+def alloc_barriers(lower: Lowering, op: mbarrier.Alloc) -> None:
+    """Barriers are made by one thread before any role runs; all of the block waits for it."""
+    made = shared_memory.BufferOp(dtype=i64, elements=op.count)
+    buffer = lower.build.emit(made, op.result.name or "barriers")
+    lower.places[op.result] = SharedPlace(buffer, None)
+    body = Block()
+    lower.build.add(control.OneThread(body=body))
+    with lower.build.inside(body):
+        for number in range(op.count):
+            shift = lower.build.const(number * _BARRIER_BYTES)
+            address = address_of(lower, op.result, shift)
+            lower.build.add(mbarrier.Init(barrier=address, arrivals=op.arrivals))
+        lower.build.add(sync.FenceBarrierInit())
+        lower.build.add(control.Yield())
+    threads = 32 * lower.kernel.warps
+    lower.build.add(sync.Barrier(threads=threads, why="barriers are made before they are used"))
+
+
+@lowers(mbarrier.At)
+def at(lower: Lowering, op: mbarrier.At) -> None:
+    size = lower.build.const(_BARRIER_BYTES)
+    shift = lower.arith("mul", lower.get(op.index), size)
+    lower.places[op.result] = moved(lower, lower.places[op.barriers], shift)
+    lower.values[op.result] = address_of(lower, op.result)
+
+
+def barrier_address(lower: Lowering, barrier: Value) -> Value:
+    """Byte address of one barrier."""
+    assert isinstance(barrier.type, Barriers)
+    found = lower.values.get(barrier)
+    return found if found is not None else address_of(lower, barrier)
+
+
+@lowers(mbarrier.Arrive, mbarrier.Expect, mbarrier.Wait, mbarrier.Test)
+def on_barrier(
+    lower: Lowering, op: mbarrier.Arrive | mbarrier.Expect | mbarrier.Wait | mbarrier.Test
+) -> None:
+    address = barrier_address(lower, op.barrier)
+    op.replace_operands(lambda v: address if v is op.barrier else lower.get(v))
+    lower.build.block.ops.append(op)
