@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warploom.base.target import Target
+from warploom.codegen import async_helpers
 from warploom.codegen import rules  # noqa: F401  (registers them)
 from warploom.codegen.c_types import memory_type
 from warploom.codegen.lines import without_places
@@ -15,6 +16,7 @@ from warploom.codegen.state import Emitter, Fault
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import UNKNOWN, Loc, Stage
 from warploom.ir.ops.global_memory import Store
+from warploom.ir.ops.roles import SetRegisters
 from warploom.ir.ops.shared_memory import BufferOp
 from warploom.ir.types import Scalar, Tensor
 
@@ -52,7 +54,11 @@ def emit(kernel: Kernel, target: Target) -> CudaSource:
     out = Emitter(kernel, target)
     entry = out.names.take(kernel.name)
     out.lines.loc = kernel.loc
-    head = f'extern "C" __global__ void __launch_bounds__({kernel.threads}) {entry}'
+    bounds = str(kernel.threads)
+    if any(isinstance(op, SetRegisters) for op in walk(kernel.body)):
+        # Registers change hands only where the number that each thread enters with is known.
+        bounds += ", 1"
+    head = f'extern "C" __global__ void __launch_bounds__({bounds}) {entry}'
     with out.lines.braces(f"{head}({', '.join(_parameters(out))})"):
         if any(isinstance(op, BufferOp) for op in walk(kernel.body)):
             out.prelude.use("u32")
@@ -68,13 +74,20 @@ def emit(kernel: Kernel, target: Target) -> CudaSource:
 
 
 def _parameters(out: Emitter) -> list[str]:
-    """The declarations of the launch words; enters the names of addresses, extents, strides."""
+    """The declarations of the launch words; enters the names of addresses, extents, strides,
+    maps."""
     kernel = out.kernel
     stored = {op.tensor for op in walk(kernel.body) if isinstance(op, Store)}
     declared = []
     for word in kernel.words():
         param = kernel.params[word.param]
         kind = param.type
+        if word.kind == "map":
+            name = out.names.take(f"{out.places[param].root}_map")
+            out.maps.append(name)
+            async_helpers.use(out.prelude, "TensorMap")
+            declared.append(f"const __grid_constant__ TensorMap {name}")
+            continue
         if isinstance(kind, Scalar):
             name = out.names.take(param.name or f"s{word.param}")
             out.places[param] = Place.expression(name)

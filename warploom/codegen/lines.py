@@ -32,10 +32,11 @@ class Lines:
         self.lines.append(Line(_INDENT * self._depth + text, self.loc))
 
     @contextmanager
-    def braces(self, head: str) -> Iterator[None]:
-        """A block: `head {`, what is appended inside, and `}` at the source place of the head."""
+    def braces(self, head: str, comment: str = "") -> Iterator[None]:
+        """A block: `head {  // comment`, what is appended inside, and `}` at the source place of the
+        head."""
         loc = self.loc
-        self.add(head + " {")
+        self.add(f"{head} {{" + (f"  // {comment}" if comment else ""))
         self._depth += 1
         yield
         self._depth -= 1

@@ -12,6 +12,8 @@ from warploom.base.dtypes import DType
 from warploom.codegen.c_types import HALF
 
 INLINE = "__device__ __forceinline__"
+# What stands before all functions.
+_TYPES = ("UNROLL", "NOUNROLL", "u32", "u64", "f16", "bf16", "TensorMap")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class Prelude:
 
     def text(self) -> str:
         """All entered helpers: types first."""
-        first = [k for k in ("UNROLL", "NOUNROLL", "u32", "u64", "f16", "bf16") if k in self._texts]
+        first = [k for k in _TYPES if k in self._texts]
         rest = [k for k in self._texts if k not in first]
         return "\n".join(self._texts[k] for k in (*first, *rest))
 
@@ -237,6 +239,11 @@ FIXED: dict[str, Helper] = {
         "template <int ID, int THREADS>\n"
         f"{INLINE} void bar_sync() {{\n"
         '  asm volatile("bar.sync %0, %1;" :: "n"(ID), "n"(THREADS) : "memory");\n}'
+    ),
+    "bar_sync_at": Helper(
+        "template <int THREADS>\n"
+        f"{INLINE} void bar_sync_at(int id) {{\n"
+        '  asm volatile("bar.sync %0, %1;" :: "r"(id), "n"(THREADS) : "memory");\n}'
     ),
     "bar_warp_sync": Helper(
         f"{INLINE} void bar_warp_sync() {{\n"

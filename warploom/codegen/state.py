@@ -4,6 +4,7 @@ Knows no single operation."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import prod
 
 from warploom.base.dtypes import DType
@@ -17,11 +18,47 @@ from warploom.codegen.registry import emits
 from warploom.codegen.wishes import wishes
 from warploom.ir.kernel import Kernel
 from warploom.ir.op import UNKNOWN, Block, Value
+from warploom.ir.ops.control import Declare
 from warploom.ir.types import Regs, Scalar
 
 
 class Fault(Exception):
     """Machine IR that cannot be printed as it stands: a fault of a pass, never of the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Warps:
+    """The warps that run what is being printed: all, or `replicas` of a role of `count` warps.
+
+    `block_warp` is the C++ text of a warp's number in the block, `first` the role's first warp.
+    """
+
+    block_warp: str
+    first: int
+    count: int
+    replicas: int = 1
+
+    @property
+    def within(self) -> str:
+        """A warp's number in its replica."""
+        if self.count == 1:
+            return "0"
+        own = self._own
+        return f"{own} % {self.count}" if self.replicas > 1 else own
+
+    @property
+    def replica(self) -> str:
+        """The replica's number."""
+        if self.replicas == 1:
+            return "0"
+        return f"{self._own} / {self.count}" if self.count > 1 else self._own
+
+    @property
+    def _own(self) -> str:
+        if not self.first:
+            return self.block_warp
+        own = f"{self.block_warp} - {self.first}"
+        return f"({own})" if self.count * self.replicas > 1 else own
 
 
 class Emitter:
@@ -36,6 +73,9 @@ class Emitter:
         self.places: dict[Value, Place] = {}
         self.extents: dict[tuple[Value, int], str] = {}
         self.strides: dict[tuple[Value, int], str] = {}
+        self.maps: list[str] = []
+        self.warps = Warps("(int)(threadIdx.x / 32)", 0, kernel.warps)
+        self._overwritten: set[Value] = set()
         self._storages: dict[str, str] = {}
         self._wishes = wishes(kernel)
 
@@ -61,6 +101,8 @@ class Emitter:
 
     def place(self, value: Value) -> Place:
         """Where a value stands; for a carried value its storage."""
+        if value in self._overwritten:
+            raise Fault(f"{value} is used after its storage is overwritten")
         found = self.places.get(value)
         if found is not None:
             return found
@@ -102,6 +144,14 @@ class Emitter:
         if not value.storage or value.storage in self._storages:
             raise Fault(f"{value}: storage {value.storage!r} cannot be declared")
         self._storages[value.storage] = self.declare_only(value, value.storage).root
+
+    def overwrite(self, old: Value, new: Value) -> None:
+        """Let a value take the storage of another one, which, like all views of it, is gone."""
+        root = self.place(old).root
+        for value, place in self.places.items():
+            if place.root == root and not isinstance(value.owner, Declare):
+                self._overwritten.add(value)
+        self.places[new] = Place.of(root, extents_of(new), mutable=True)
 
     # ---- statements ------------------------------------------------------------------------
 

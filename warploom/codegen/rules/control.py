@@ -57,6 +57,16 @@ def branch(out: Emitter, op: ops.If) -> None:
             out.block(op.orelse)
 
 
+@emits(ops.OneThread)
+def one_thread(out: Emitter, op: ops.OneThread) -> None:
+    out.prelude.use("bar_warp_sync")
+    out.lines.add("bar_warp_sync();")
+    first = op.per == "role" and out.warps.count > 1
+    head = f"{out.warps.within} == 0 && " if first else ""
+    with out.lines.braces(f"if ({head}threadIdx.x % 32 == 0)"):
+        out.block(op.body)
+
+
 @emits(ops.Yield)
 def end(out: Emitter, op: ops.Yield) -> None:
     """The copies before a yield move the values; the yield itself prints nothing."""

@@ -17,7 +17,7 @@ def lane(out: Emitter, op: ops.Lane) -> None:
 
 @emits(ops.Warp)
 def warp(out: Emitter, op: ops.Warp) -> None:
-    out.elementwise(op.result, (), lambda: "(int)(threadIdx.x / 32)", "warp")
+    out.elementwise(op.result, (), lambda: out.warps.within, "warp")
 
 
 @emits(ops.Digit)

@@ -23,6 +23,11 @@ def buffer(out: Emitter, op: ops.BufferOp) -> None:
     out.lines.add(f"const u32 {name} = smem + {op.at};  // {size}")
 
 
+@emits(ops.Address)
+def address(out: Emitter, op: ops.Address) -> None:
+    out.alias(op.result, Place.expression(f"(int){out.place(op.buffer).root}"))
+
+
 @emits(ops.Load)
 def load(out: Emitter, op: ops.Load) -> None:
     name = access_helpers.load(

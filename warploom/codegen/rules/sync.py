@@ -1,7 +1,8 @@
-"""Barriers of a role and of a warp; the hazard that each settles stands beside it."""
+"""Barriers of a role and of a warp, fences; the hazard that each settles stands beside it."""
 
 from __future__ import annotations
 
+from warploom.codegen import async_helpers
 from warploom.codegen.registry import emits
 from warploom.codegen.state import Emitter
 from warploom.ir.ops import sync as ops
@@ -9,6 +10,11 @@ from warploom.ir.ops import sync as ops
 
 @emits(ops.Barrier)
 def barrier(out: Emitter, op: ops.Barrier) -> None:
+    if op.per_replica and out.warps.replicas > 1:
+        out.prelude.use("bar_sync_at")
+        number = f"{op.id} + {out.warps.replica}"
+        out.lines.add(f"bar_sync_at<{op.threads}>({number});{_why(op.why)}")
+        return
     out.prelude.use("bar_sync")
     out.lines.add(f"bar_sync<{op.id}, {op.threads}>();{_why(op.why)}")
 
@@ -17,6 +23,16 @@ def barrier(out: Emitter, op: ops.Barrier) -> None:
 def warp_sync(out: Emitter, op: ops.WarpSync) -> None:
     out.prelude.use("bar_warp_sync")
     out.lines.add(f"bar_warp_sync();{_why(op.why)}")
+
+
+@emits(ops.FenceAsync)
+def fence_async(out: Emitter, op: ops.FenceAsync) -> None:
+    out.lines.add(f"{async_helpers.use(out.prelude, 'fence_async')}();{_why(op.why)}")
+
+
+@emits(ops.FenceBarrierInit)
+def fence_barrier_init(out: Emitter, op: ops.FenceBarrierInit) -> None:
+    out.lines.add(f"{async_helpers.use(out.prelude, 'fence_barrier_init')}();")
 
 
 def _why(text: str) -> str:

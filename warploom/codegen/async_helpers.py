@@ -1,0 +1,252 @@
+"""Helpers of the prelude for mbarriers, the tensor copy engine and the matrix unit: one inline asm
+each, named like the operation. Source of the forms: PTX ISA 8.0, "Parallel synchronization", "Data
+movement", "Asynchronous warpgroup-level matrix instructions".
+
+Addresses are bytes of the block's shared memory (u32). Knows no operation.
+"""
+
+from __future__ import annotations
+
+from warploom.codegen.prelude import INLINE, Helper, Prelude
+
+# Policies of the second-level cache, as `createpolicy.fractional` makes them for the fraction 1.
+_POLICY = {
+    "evict_normal": 0x1000000000000000,
+    "evict_first": 0x12F0000000000000,
+    "evict_last": 0x14F0000000000000,
+}
+_AXES = "xyzuv"
+
+
+def use(prelude: Prelude, name: str) -> str:
+    """Enter a helper that exists in one form only; returns its name."""
+    prelude.make(name, lambda: _HELPERS[name])
+    return name
+
+
+def _statement(name: str, parameters: str, text: str, operands: str = "", head: str = "") -> Helper:
+    """A helper that is one instruction without a result."""
+    code = f'  asm volatile("{text};" :: {operands or ""}: "memory");'.replace(":: :", ":::")
+    needs = ("u32",) if "u32" in parameters else ()
+    return Helper(f"{head}{INLINE} void {name}({parameters}) {{\n{code}\n}}", needs)
+
+
+_HELPERS: dict[str, Helper] = {
+    "warp_of_block": Helper(
+        # Lane 0's number for all lanes: the compiler then knows that a whole warp takes one branch.
+        f"{INLINE} int warp_of_block() {{\n"
+        "  int w = threadIdx.x / 32;\n"
+        '  asm volatile("shfl.sync.idx.b32 %0, %0, 0, 0x1f, 0xffffffff;" : "+r"(w));\n'
+        "  return w;\n}"
+    ),
+    "setmaxnreg_inc": _statement(
+        "setmaxnreg_inc",
+        "",
+        "setmaxnreg.inc.sync.aligned.u32 %0",
+        '"n"(COUNT) ',
+        "template <int COUNT>\n",
+    ),
+    "setmaxnreg_dec": _statement(
+        "setmaxnreg_dec",
+        "",
+        "setmaxnreg.dec.sync.aligned.u32 %0",
+        '"n"(COUNT) ',
+        "template <int COUNT>\n",
+    ),
+    "mbarrier_init": _statement(
+        "mbarrier_init",
+        "u32 at, int arrivals",
+        "mbarrier.init.shared::cta.b64 [%0], %1",
+        '"r"(at), "r"(arrivals) ',
+    ),
+    "mbarrier_arrive": _statement(
+        "mbarrier_arrive",
+        "u32 at, int count",
+        "mbarrier.arrive.shared::cta.b64 _, [%0], %1",
+        '"r"(at), "r"(count) ',
+    ),
+    "mbarrier_expect": _statement(
+        "mbarrier_expect",
+        "u32 at, int bytes",
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1",
+        '"r"(at), "r"(bytes) ',
+    ),
+    "mbarrier_wait": Helper(
+        f"{INLINE} void mbarrier_wait(u32 at, int parity) {{\n"
+        '  asm volatile("{ .reg .pred done; again: '
+        "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1; "
+        '@!done bra again; }" :: "r"(at), "r"(parity) : "memory");\n}',
+        ("u32",),
+    ),
+    "mbarrier_test": Helper(
+        f"{INLINE} bool mbarrier_test(u32 at, int parity) {{\n"
+        "  int done;\n"
+        '  asm volatile("{ .reg .pred p; '
+        "mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2; "
+        'selp.b32 %0, 1, 0, p; }" : "=r"(done) : "r"(at), "r"(parity) : "memory");\n'
+        "  return done != 0;\n}",
+        ("u32",),
+    ),
+    "fence_async": _statement("fence_async", "", "fence.proxy.async.shared::cta"),
+    "fence_barrier_init": _statement(
+        "fence_barrier_init", "", "fence.mbarrier_init.release.cluster"
+    ),
+    "tma_commit": _statement("tma_commit", "", "cp.async.bulk.commit_group"),
+    "tma_wait": _statement(
+        "tma_wait",
+        "",
+        "cp.async.bulk.wait_group %0",
+        '"n"(PENDING) ',
+        "template <int PENDING>\n",
+    ),
+    "tma_wait_read": _statement(
+        "tma_wait_read",
+        "",
+        "cp.async.bulk.wait_group.read %0",
+        '"n"(PENDING) ',
+        "template <int PENDING>\n",
+    ),
+    "wgmma_fence": _statement("wgmma_fence", "", "wgmma.fence.sync.aligned"),
+    "wgmma_commit": _statement("wgmma_commit", "", "wgmma.commit_group.sync.aligned"),
+    "TensorMap": Helper("struct alignas(64) TensorMap { unsigned char bytes[128]; };"),
+    "matrix": Helper(
+        # Bits 0-13 of a matrix descriptor are the address without its last four bits.
+        "template <u64 SHAPE>\n"
+        f"{INLINE} u64 matrix(u32 at) {{\n"
+        "  return SHAPE | (at & 0x3ffff) >> 4;\n}",
+        ("u32", "u64"),
+    ),
+}
+
+
+# ---- copies of boxes -------------------------------------------------------------------------------
+
+
+def load_box(prelude: Prelude, rank: int, multicast: bool, cache: str) -> str:
+    """Enter the copy of a box to shared memory and return its name."""
+    name = "_".join([f"tma_load_{rank}d", *(["multicast"] if multicast else []), *_list(cache)])
+    prelude.make(name, lambda: _load_box(name, rank, multicast, cache))
+    return name
+
+
+def store_box(prelude: Prelude, rank: int, reduce: str, cache: str) -> str:
+    """Enter the copy of a box from shared memory, combined there by `reduce`; returns its name."""
+    name = "_".join([f"tma_{reduce or 'store'}_{rank}d", *_list(cache)])
+    prelude.make(name, lambda: _store_box(name, rank, reduce, cache))
+    return name
+
+
+def _list(word: str) -> list[str]:
+    return [word] if word else []
+
+
+def _coordinates(rank: int) -> tuple[str, list[str]]:
+    """Parameters of a box's place, and their asm operands."""
+    axes = _AXES[:rank]
+    return ", ".join(f"int {a}" for a in axes), [f'"r"({a})' for a in axes]
+
+
+def _load_box(name: str, rank: int, multicast: bool, cache: str) -> Helper:
+    parameters, axes = _coordinates(rank)
+    operands = ['"r"(at)', '"l"(&map)', *axes, '"r"(barrier)']
+    box = ", ".join(f"%{2 + n}" for n in range(rank))
+    form = f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.mbarrier::complete_tx::bytes"
+    text = f" [%0], [%1, {{{box}}}], [%{2 + rank}]"
+    more = ""
+    if multicast:
+        form += ".multicast::cluster"
+        text += f", %{len(operands)}"
+        operands.append('"h"((unsigned short)blocks)')
+        more = ", int blocks"
+    if cache:
+        form += ".L2::cache_hint"
+        text += f", %{len(operands)}"
+        operands.append(f'"l"(0x{_POLICY[cache]:x}ull)')
+    signature = f"u32 at, const TensorMap& map, {parameters}, u32 barrier{more}"
+    return _copy(name, signature, form + text, operands)
+
+
+def _store_box(name: str, rank: int, reduce: str, cache: str) -> Helper:
+    parameters, axes = _coordinates(rank)
+    operands = ['"r"(at)', '"l"(&map)', *axes]
+    box = ", ".join(f"%{2 + n}" for n in range(rank))
+    verb = "cp.reduce" if reduce else "cp"
+    form = f"{verb}.async.bulk.tensor.{rank}d.global.shared::cta"
+    form += f".{reduce}.bulk_group" if reduce else ".bulk_group"
+    text = f" [%1, {{{box}}}], [%0]"
+    if cache:
+        form += ".L2::cache_hint"
+        text += f", %{len(operands)}"
+        operands.append(f'"l"(0x{_POLICY[cache]:x}ull)')
+    return _copy(name, f"const TensorMap& map, {parameters}, u32 at", form + text, operands)
+
+
+def _copy(name: str, parameters: str, text: str, operands: list[str]) -> Helper:
+    return Helper(
+        f"{INLINE} void {name}({parameters}) {{\n"
+        f'  asm volatile("{text};"\n    :: {", ".join(operands)} : "memory");\n}}',
+        ("u32",),
+    )
+
+
+# ---- products --------------------------------------------------------------------------------------
+
+
+def multiply(prelude: Prelude, dtype: str, n: int, a_transposed: bool, b_transposed: bool) -> str:
+    """Enter a product on 64 rows and `n` columns of an f32 accumulator and return its name.
+
+    The helper takes the first register of each of the two rows of registers that the instruction
+    updates, and two matrix descriptors.
+    """
+    turned = ("_at" if a_transposed else "") + ("_bt" if b_transposed else "")
+    name = f"wgmma_m64n{n}k16_{dtype}{turned}"
+    prelude.make(name, lambda: _multiply(name, dtype, n, a_transposed, b_transposed))
+    return name
+
+
+def wait_group(prelude: Prelude, registers: int) -> str:
+    """Enter the wait for products that binds `registers` accumulator registers; returns its name."""
+    name = f"wgmma_wait_f32x{registers}"
+    prelude.make(name, lambda: _wait_group(name, registers))
+    return name
+
+
+def _multiply(name: str, dtype: str, n: int, a_transposed: bool, b_transposed: bool) -> Helper:
+    # The instruction names its registers eight columns at a time: two of the upper row, two of the
+    # lower one.
+    bound = [
+        f"{row}[{2 * j + e}]" for j in range(n // 8) for row in ("upper", "lower") for e in (0, 1)
+    ]
+    count = len(bound)
+    registers = _wrapped([f"%{i}" for i in range(count)])
+    form = f"wgmma.mma_async.sync.aligned.m64n{n}k16.f32.{dtype}.{dtype}"
+    tail = f"%{count}, %{count + 1}, 1, 1, 1, {int(a_transposed)}, {int(b_transposed)};"
+    outputs = ",\n      ".join(
+        ", ".join(f'"+f"({r})' for r in bound[i : i + 4]) for i in range(0, count, 4)
+    )
+    text = (
+        f"{INLINE} void {name}(float* upper, float* lower, u64 a, u64 b) {{\n"
+        f'  asm volatile("{form} {{"\n    {registers}\n    "}}, {tail}"\n'
+        f'    : {outputs}\n    : "l"(a), "l"(b));\n}}'
+    )
+    return Helper(text, ("u64",))
+
+
+def _wrapped(words: list[str]) -> str:
+    """C string pieces with sixteen words a line."""
+    lines = [", ".join(words[i : i + 16]) for i in range(0, len(words), 16)]
+    return "\n    ".join(
+        f'"{line}{"," if n + 1 < len(lines) else ""}"' for n, line in enumerate(lines)
+    )
+
+
+def _wait_group(name: str, registers: int) -> Helper:
+    outputs = ",\n      ".join(
+        ", ".join(f'"+f"(acc[{r}])' for r in range(i, min(i + 8, registers)))
+        for i in range(0, registers, 8)
+    )
+    return Helper(
+        f"template <int PENDING>\n{INLINE} void {name}(float* acc) {{\n"
+        f'  asm volatile("wgmma.wait_group.sync.aligned %{registers};"\n'
+        f'    : {outputs}\n    : "n"(PENDING) : "memory");\n}}'
+    )

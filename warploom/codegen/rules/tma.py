@@ -1,0 +1,44 @@
+"""Boxes through the tensor copy engine: one helper a rank, cache policy and form."""
+
+from __future__ import annotations
+
+from warploom.codegen import async_helpers
+from warploom.codegen.registry import emits
+from warploom.codegen.state import Emitter, Fault
+from warploom.ir.ops import tma as ops
+
+
+@emits(ops.LoadBox)
+def load_box(out: Emitter, op: ops.LoadBox) -> None:
+    rank = len(op.coordinates)
+    multicast = op.multicast is not None
+    name = async_helpers.load_box(out.prelude, rank, multicast, op.cache)
+    arguments = [out.scalar(op.address), _map(out, op.map), *map(out.scalar, op.coordinates)]
+    arguments.append(out.scalar(op.barrier))
+    if op.multicast is not None:
+        arguments.append(out.scalar(op.multicast))
+    out.lines.add(f"{name}({', '.join(arguments)});")
+
+
+@emits(ops.StoreBox)
+def store_box(out: Emitter, op: ops.StoreBox) -> None:
+    name = async_helpers.store_box(out.prelude, len(op.coordinates), op.reduce, op.cache)
+    arguments = [_map(out, op.map), *map(out.scalar, op.coordinates), out.scalar(op.address)]
+    out.lines.add(f"{name}({', '.join(arguments)});")
+
+
+@emits(ops.Commit)
+def commit(out: Emitter, op: ops.Commit) -> None:
+    out.lines.add(f"{async_helpers.use(out.prelude, 'tma_commit')}();")
+
+
+@emits(ops.Wait)
+def wait(out: Emitter, op: ops.Wait) -> None:
+    name = async_helpers.use(out.prelude, "tma_wait_read" if op.reads else "tma_wait")
+    out.lines.add(f"{name}<{op.pending}>();")
+
+
+def _map(out: Emitter, number: int) -> str:
+    if not 0 <= number < len(out.maps):
+        raise Fault(f"kernel {out.kernel.name} has no tensor map {number}")
+    return out.maps[number]
