@@ -39,6 +39,15 @@ _HELPERS: dict[str, Helper] = {
         '  asm volatile("shfl.sync.idx.b32 %0, %0, 0, 0x1f, 0xffffffff;" : "+r"(w));\n'
         "  return w;\n}"
     ),
+    "elected": Helper(
+        # The same lane each time. Unlike a test of the lane's number it tells the compiler that one
+        # thread goes on, so that it makes no loop over threads around a copy.
+        f"{INLINE} bool elected() {{\n"
+        "  int yes;\n"
+        '  asm volatile("{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.b32 %0, 1, 0, p; }"\n'
+        '    : "=r"(yes) :: "memory");\n'
+        "  return yes != 0;\n}"
+    ),
     "setmaxnreg_inc": _statement(
         "setmaxnreg_inc",
         "",
@@ -108,18 +117,23 @@ _HELPERS: dict[str, Helper] = {
     ),
     "wgmma_fence": _statement("wgmma_fence", "", "wgmma.fence.sync.aligned"),
     "wgmma_commit": _statement("wgmma_commit", "", "wgmma.commit_group.sync.aligned"),
+    "wgmma_wait": _statement(
+        "wgmma_wait",
+        "",
+        "wgmma.wait_group.sync.aligned %0",
+        '"n"(PENDING) ',
+        "template <int PENDING>\n",
+    ),
     "TensorMap": Helper("struct alignas(64) TensorMap { unsigned char bytes[128]; };"),
     "matrix": Helper(
-        # Bits 0-13 of a matrix descriptor are the address without its last four bits.
-        "template <u64 SHAPE>\n"
-        f"{INLINE} u64 matrix(u32 at) {{\n"
-        "  return SHAPE | (at & 0x3ffff) >> 4;\n}",
+        # Bits 0-13 of a matrix descriptor are bits 4-17 of the address, which has no more.
+        f"template <u64 SHAPE>\n{INLINE} u64 matrix(u32 at) {{\n  return SHAPE | at >> 4;\n}}",
         ("u32", "u64"),
     ),
 }
 
 
-# ---- copies of boxes -------------------------------------------------------------------------------
+# ---- copies of boxes -----------------------------------------------------------------------------
 
 
 def load_box(prelude: Prelude, rank: int, multicast: bool, cache: str) -> str:
@@ -189,7 +203,7 @@ def _copy(name: str, parameters: str, text: str, operands: list[str]) -> Helper:
     )
 
 
-# ---- products --------------------------------------------------------------------------------------
+# ---- products ------------------------------------------------------------------------------------
 
 
 def multiply(prelude: Prelude, dtype: str, n: int, a_transposed: bool, b_transposed: bool) -> str:
@@ -205,7 +219,7 @@ def multiply(prelude: Prelude, dtype: str, n: int, a_transposed: bool, b_transpo
 
 
 def wait_group(prelude: Prelude, registers: int) -> str:
-    """Enter the wait for products that binds `registers` accumulator registers; returns its name."""
+    """Enter the wait for products that binds so many accumulator registers; returns its name."""
     name = f"wgmma_wait_f32x{registers}"
     prelude.make(name, lambda: _wait_group(name, registers))
     return name

@@ -6,8 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warploom.base.target import Target
-from warploom.codegen import async_helpers
-from warploom.codegen import rules  # noqa: F401  (registers them)
+from warploom.codegen import (
+    async_helpers,
+    rules,  # noqa: F401  (registers them)
+)
 from warploom.codegen.c_types import memory_type
 from warploom.codegen.lines import without_places
 from warploom.codegen.places import Place

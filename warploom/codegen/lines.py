@@ -33,8 +33,7 @@ class Lines:
 
     @contextmanager
     def braces(self, head: str, comment: str = "") -> Iterator[None]:
-        """A block: `head {  // comment`, what is appended inside, and `}` at the source place of the
-        head."""
+        """A block: `head {  // comment`, what is appended inside, `}` at the place of the head."""
         loc = self.loc
         self.add(f"{head} {{" + (f"  // {comment}" if comment else ""))
         self._depth += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from warploom.codegen import async_helpers
 from warploom.codegen.expressions import positive_literal
 from warploom.codegen.places import Place
 from warploom.codegen.registry import emits
@@ -63,7 +64,7 @@ def one_thread(out: Emitter, op: ops.OneThread) -> None:
     out.lines.add("bar_warp_sync();")
     first = op.per == "role" and out.warps.count > 1
     head = f"{out.warps.within} == 0 && " if first else ""
-    with out.lines.braces(f"if ({head}threadIdx.x % 32 == 0)"):
+    with out.lines.braces(f"if ({head}{async_helpers.use(out.prelude, 'elected')}())"):
         out.block(op.body)
 
 

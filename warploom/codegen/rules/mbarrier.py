@@ -1,5 +1,5 @@
-"""mbarriers by their address in shared memory. Waiting is a loop inside one asm, so that the compiler
-cannot take it apart."""
+"""mbarriers by their address in shared memory. Waiting is a loop inside one asm, so that the
+compiler cannot take it apart."""
 
 from __future__ import annotations
 

@@ -44,6 +44,11 @@ def wait_group(out: Emitter, op: ops.WaitGroup) -> None:
     out.lines.add(f"{name}<{op.pending}>({place.root});")
 
 
+@emits(ops.Drain)
+def drain(out: Emitter, op: ops.Drain) -> None:
+    out.lines.add(f"{async_helpers.use(out.prelude, 'wgmma_wait')}<{op.pending}>();")
+
+
 def _in_place(out: Emitter, acc: Value, result: Value) -> Place:
     """The array that an accumulator and its successor share, whole and row by row."""
     place = out.place(acc)
