@@ -52,10 +52,17 @@ if TYPE_CHECKING:
         tanh,
         where,
     )
+    from warploom.language.barrier import barrier, fence_async
     from warploom.language.control import range, unroll
+    from warploom.language.copy import copy_async, copy_commit, copy_wait
     from warploom.language.debug import device_assert, device_print
     from warploom.language.function import function
+    from warploom.language.pipe import pipe
+    from warploom.language.product import dot_async
+    from warploom.language.regions import one_thread
+    from warploom.language.roles import role, roles
     from warploom.language.scalar import num_programs, program_id, scalar
+    from warploom.language.shared import shared
     from warploom.language.tensor import ds, gather, load, store
     from warploom.language.tile import (
         all,
@@ -91,10 +98,17 @@ _MODULES = {
     "base.errors": "CheckError CompileError Error LaunchError ModelError ShapeError",
     "language.arithmetic": "abs ceil cos erf exp exp2 floor fma log log2 maximum minimum rcp rsqrt "
     "sin sqrt tanh where",
+    "language.barrier": "barrier fence_async",
     "language.control": "range unroll",
+    "language.copy": "copy_async copy_commit copy_wait",
     "language.debug": "device_assert device_print",
     "language.function": "function",
+    "language.pipe": "pipe",
+    "language.product": "dot_async",
+    "language.regions": "one_thread",
+    "language.roles": "role roles",
     "language.scalar": "num_programs program_id scalar",
+    "language.shared": "shared",
     "language.tensor": "ds gather load store",
     "language.tile": "all any arange argmax argmin cat full max min sum zeros",
     "language.types": "Tensor const",

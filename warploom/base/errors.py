@@ -315,11 +315,71 @@ T202 dtypes of a call do not fit
 _list("""
 L001 no layout
     The compiler found no distribution of this tile over the threads of the block.
+L010 window that the copy engine cannot move
+    A copy moves boxes of at most 256 elements along an axis, the contiguous axis of the tensor
+    being that of the tile.
+L011 matrix operand without a swizzle
+    The matrix unit reads shared memory in swizzled rows of 32, 64 or 128 bytes.
+L012 swizzle that does not divide the row
+    A swizzle mixes 16-byte chunks within spans of 32, 64 or 128 bytes of a row.
+L013 product that the matrix unit cannot do
+    M is a multiple of 64, N of 8 up to 256, K of 16 for 16-bit elements.
+L014 product in a role of another size
+    A product runs in the four warps of a warpgroup.
 B001 too much shared memory
     The block needs more shared memory than the hardware has.
 B002 too many registers
     The tiles that live at the same time need more registers than a thread has. Use smaller
     tiles or more warps.
+B010 roles ask for too many registers
+    A block has as many registers as its threads hold when it starts; what one role takes, others
+    give up. The report has the sum, role by role.
+B011 too many named barriers
+    Every replica of a role of several warps needs a named barrier, and a block has 16.
+B012 too many threads
+    The warps of all roles together are more than a block can have.
+B013 impossible number of registers
+    setmaxnreg takes multiples of 8; a role can have 24 to 240.
+""")
+
+# P: protocol
+_list("""
+P001 two sets of roles
+    The warps of a block are divided once.
+P002 role in the wrong place
+    Roles stand directly inside `wl.roles()`.
+P003 two roles of one name
+    Reports and profiles name roles; each has its own.
+P004 region entered twice
+    A region of a kernel is opened once.
+P005 several barriers where one is meant
+    `wl.barrier(count=n)` makes n; `bars[i]` is one.
+P006 copy without a barrier
+    A copy to shared memory completes on a barrier, which readers wait for.
+P007 several producers of a pipe
+    The items of a pipe are announced by one thread of one role.
+P008 pipe with one end
+    What one role puts another one takes; otherwise the producer waits for ever, or the consumer.
+P009 pipe used outside a role
+    The two ends of a pipe belong to roles.
+P010 put inside a put
+    One item is filled at a time.
+P011 bytes of an item unknown
+    An item announces its bytes once, as a constant, so its copies stand directly in the `put`.
+P012 more items held than there are
+    A role that holds as many items as the pipe has stages waits for one that nobody can fill.
+P013 pipe made inside a role
+    Barriers are made before roles begin.
+P014 tile of registers used in another role
+    Registers belong to the warps that hold them.
+P015 name bound where some threads are
+    What one thread computes is not known to the others.
+P016 `with` of something else
+    `with` opens regions of a kernel only.
+P017 roles before the end
+    A block is divided for the rest of the kernel.
+P018 statement between roles
+    Every warp belongs to a role there; what all share stands before.
 """)
 
 # M: memory

@@ -10,7 +10,7 @@ from typing import Any
 from warploom.base.errors import CompileError
 
 # Importing the rules enters them into the tables of `frame`.
-from warploom.frontend import branches, calls, expressions, loops, statements
+from warploom.frontend import branches, calls, expressions, loops, regions, statements
 from warploom.frontend.capture import NotConstant, admit
 from warploom.frontend.frame import Enough, Frame, Reports, Returned, execute
 from warploom.frontend.signature import parse_signature
@@ -24,7 +24,16 @@ from warploom.ir.types import Tensor as TensorType
 from warploom.language.context import Building, building
 from warploom.language.values import Scalar, Tensor
 
-__all__ = ["ParamSpec", "branches", "build", "calls", "expressions", "loops", "statements"]
+__all__ = [
+    "ParamSpec",
+    "branches",
+    "build",
+    "calls",
+    "expressions",
+    "loops",
+    "regions",
+    "statements",
+]
 
 
 @dataclass(frozen=True, slots=True)

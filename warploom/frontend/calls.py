@@ -26,11 +26,11 @@ from warploom.frontend.source import SourceFunction, read
 from warploom.frontend.targets import as_sequence
 from warploom.ir.op import Complaint
 from warploom.language import arithmetic, control, core, debug
-from warploom.language.context import VOCABULARY, Refused
+from warploom.language.context import VOCABULARY, Handle, Refused
 from warploom.language.function import Function
 from warploom.language.values import Scalar, Tensor, Tile, Window, kind_of
 
-_WRAPPERS = (Tile, Scalar, Tensor)
+_WRAPPERS = (Tile, Scalar, Tensor, Handle)
 # Functions of Python that are computed where all arguments are constants.
 _FOR_CONSTANTS = (abs, bool, divmod, float, int, isinstance, max, min, pow, round, str, sum)
 

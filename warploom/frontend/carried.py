@@ -15,6 +15,7 @@ from warploom.base.dtypes import DType, i32, i64
 from warploom.ir import types
 from warploom.ir.op import Value
 from warploom.language import core
+from warploom.language.product import Pending, begun
 from warploom.language.values import Scalar, Tile, kind_of, wrap
 
 
@@ -54,7 +55,7 @@ class Differs(Exception):
 
 def split(value: Any) -> tuple[Form, list[Any]]:
     """The form of a value, and its leaves in order."""
-    if isinstance(value, Tile | Scalar | bool | int | float):
+    if isinstance(value, Tile | Scalar | Pending | bool | int | float):
         return LEAF, [value]
     if isinstance(value, tuple | list) and not hasattr(value, "_fields"):
         parts, leaves = [], []
@@ -95,7 +96,16 @@ def is_number(leaf: Any) -> bool:
 
 def leaf_value(leaf: Any, dtype: DType | None = None) -> Value:
     """The IR value of a leaf; numbers take `dtype` or their natural one."""
-    return core.materialise(leaf.value if isinstance(leaf, Tile | Scalar) else leaf, dtype)
+    return core.materialise(
+        leaf.value if isinstance(leaf, Tile | Scalar | Pending) else leaf, dtype
+    )
+
+
+def leaf_as(leaf: Any, type: types.Type) -> Value:
+    """The IR value of a leaf that is carried as a tile of this type, pending or not."""
+    if isinstance(type, types.Tile) and type.pending:
+        return begun(leaf)
+    return leaf_value(leaf)
 
 
 def leaf_text(leaf: Any) -> str:
@@ -112,7 +122,9 @@ def joint_dtype(a: Any, b: Any) -> DType | None:
         if first.is_bool != second.is_bool:
             raise Differs(leaf_text(a), leaf_text(b))
         return max(first, second, key=lambda t: (t.is_float, t.bits))
-    if isinstance(a, Tile) or isinstance(b, Tile):
+    if isinstance(a, Pending) and isinstance(b, Pending) and a.value.type == b.value.type:
+        return core.dtype_of(a.value)
+    if isinstance(a, Tile | Pending) or isinstance(b, Tile | Pending):
         fits = isinstance(a, Tile) and isinstance(b, Tile)
         if not fits or a.value.type != b.value.type:
             raise Differs(leaf_text(a), leaf_text(b))
@@ -147,4 +159,6 @@ def rewrap(value: Value, name: str) -> Any:
     """The wrapper of an IR value that stands for a name."""
     if not value.name:
         value.name = name
+    if isinstance(value.type, types.Tile) and value.type.pending:
+        return Pending(value)
     return wrap(value)

@@ -20,7 +20,7 @@ from warploom.frontend.frame import (
 )
 from warploom.frontend.targets import as_sequence
 from warploom.language import core
-from warploom.language.context import VOCABULARY, Refused
+from warploom.language.context import VOCABULARY, Handle, Refused
 from warploom.language.control import Range
 from warploom.language.tensor import window
 from warploom.language.values import (
@@ -98,7 +98,7 @@ _ELSEWHERE = {
 
 def is_symbolic(value: Any) -> bool:
     """Whether a value exists at run time only."""
-    return isinstance(value, Tile | Scalar | Tensor | Window | Extents)
+    return isinstance(value, Tile | Scalar | Tensor | Window | Extents | Handle)
 
 
 @expression(ast.Constant)
@@ -346,6 +346,10 @@ def subscript(frame: Frame, node: ast.Subscript) -> Any:
             return window(owner, index)
         if isinstance(owner, Tile):
             return sub_tile(owner, index)
+        if isinstance(owner, Handle) and hasattr(owner, "__getitem__"):
+            return owner[index]
+        if isinstance(owner, Handle):
+            raise Refused("T015", f"{kind_of(owner)} has no elements")
         if isinstance(owner, Window):
             raise Refused(
                 "T015", "a window is not indexed again", hint="load it first: `wl.load(x[…])[…]`"
@@ -370,7 +374,7 @@ def attribute(frame: Frame, node: ast.Attribute) -> Any:
     owner = evaluate(frame, node.value)
     if isinstance(owner, types.ModuleType):
         return _of_module(frame, owner, node)
-    allowed = _ATTRIBUTES.get(type(owner))
+    allowed = owner.attributes if isinstance(owner, Handle) else _ATTRIBUTES.get(type(owner))
     if allowed is not None:
         if node.attr in allowed:
             frame.at(node)

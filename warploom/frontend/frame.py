@@ -207,6 +207,23 @@ class Frame:
                 unbound.place,
                 hint=f"bind `{name}` before the `if`, or in both branches",
             )
+        if unbound.reason == "role":
+            return self.problem(
+                "P014",
+                f"`{name}` is a tile of registers from outside this role",
+                node,
+                unbound.place,
+                notes=["registers belong to the warps that hold them"],
+                hint="make it inside the role, or hand it over in shared memory",
+            )
+        if unbound.reason == "region":
+            return self.problem(
+                "P015",
+                f"`{name}` is bound inside a `with` only that some threads run",
+                node,
+                unbound.place,
+                hint=f"bind `{name}` outside of it",
+            )
         return self.problem(
             "F015",
             f"`{name}` is bound inside a loop only, and a loop may run zero times",

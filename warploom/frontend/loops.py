@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from warploom.base.diagnostics import Span
@@ -14,6 +14,7 @@ from warploom.frontend.carried import (
     converted,
     is_number,
     join,
+    leaf_as,
     leaf_text,
     leaf_value,
     rewrap,
@@ -38,6 +39,7 @@ from warploom.ir.op import Block, Loc, Value
 from warploom.ir.ops import control
 from warploom.language import core
 from warploom.language.control import Range
+from warploom.language.product import Pending
 from warploom.language.values import Scalar, Tensor, Tile, index_value, kind_of
 
 
@@ -159,7 +161,7 @@ def _slots(frame: Frame, node: ast.For, spread: types.Uniformity) -> list[Slot]:
         for leaf in leaves:
             slot.weak.append(is_number(leaf))
             type: types.Type
-            if isinstance(leaf, Tile):
+            if isinstance(leaf, Tile | Pending):
                 type = leaf.value.type
             elif isinstance(leaf, Scalar):
                 type = types.Scalar(leaf.dtype, max(uniform(leaf.value), spread))
@@ -237,7 +239,7 @@ def _ends(frame: Frame, node: ast.For, slot: Slot, end: Any) -> tuple[list[Value
         if isinstance(known, types.Scalar):
             values.append(leaf_value(leaf, dtype) if moved else converted(leaf, dtype))
         else:
-            values.append(leaf_value(leaf))
+            values.append(leaf_as(leaf, known))
     return values, moved
 
 
@@ -245,8 +247,8 @@ def _settled(slot: Slot, at: int, leaf: Any) -> types.Type | None:
     """The type that a carried leaf has to have, seeing its end; None where there is none."""
     known = slot.types[at]
     if not isinstance(known, types.Scalar):
-        return known if isinstance(leaf, Tile) and leaf.value.type == known else None
-    if isinstance(leaf, Tile):
+        return _settled_tile(known, leaf)
+    if isinstance(leaf, Tile | Pending):
         return None
     if is_number(leaf):
         natural = core.natural_dtype(leaf)
@@ -258,6 +260,18 @@ def _settled(slot: Slot, at: int, leaf: Any) -> types.Type | None:
         if not kept or (known.dtype.is_float and not dtype.is_float):
             return None
     return types.Scalar(dtype, max(known.uniform, uniform(leaf.value)))
+
+
+def _settled_tile(known: types.Type, leaf: Any) -> types.Type | None:
+    """A tile keeps its type, but for an accumulator, which is pending from the first product on."""
+    if not isinstance(leaf, Tile | Pending) or not isinstance(known, types.Tile):
+        return None
+    found = leaf.value.type
+    assert isinstance(found, types.Tile)
+    pending = known.pending or found.pending
+    if replace(found, pending=pending) != replace(known, pending=pending):
+        return None
+    return replace(known, pending=pending)
 
 
 def _number_dtype(known: DType, natural: DType, weak: bool) -> DType | None:
@@ -309,7 +323,7 @@ def _finish(
     lo, hi, step, unroll = bounds
     frame.at(node)
     inits = tuple(
-        converted(leaf, type.dtype) if isinstance(type, types.Scalar) else leaf_value(leaf)
+        converted(leaf, type.dtype) if isinstance(type, types.Scalar) else leaf_as(leaf, type)
         for slot in slots
         for leaf, type in zip(slot.leaves, slot.types, strict=True)
     )

@@ -87,6 +87,13 @@ class Liveness:
             return inner | reads(node.test)
         if isinstance(node, ast.For | ast.While):
             return self.loop(node, out)
+        if isinstance(node, ast.With):
+            out = self.body(node.body, out)
+            for item in node.items:
+                if item.optional_vars is not None:
+                    out -= _whole_targets(item.optional_vars)
+                out |= reads(item.context_expr)
+            return out
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 out -= _whole_targets(target)

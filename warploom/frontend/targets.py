@@ -8,10 +8,12 @@ from typing import Any
 
 from warploom.frontend.frame import Frame, evaluate, need_constant
 from warploom.language.control import Unroll
+from warploom.language.pipe import Item
+from warploom.language.product import Pending
 from warploom.language.values import Extents, Scalar, Tensor, Tile, kind_of
 
 # Kinds of value whose IR value takes the name that it is bound to.
-_NAMED = (Tile, Scalar)
+_NAMED = (Tile, Scalar, Pending)
 
 
 def as_sequence(value: Any) -> Sequence[Any] | None:
@@ -20,7 +22,7 @@ def as_sequence(value: Any) -> Sequence[Any] | None:
         return value
     if isinstance(value, Unroll):
         return value.numbers
-    if isinstance(value, Extents):
+    if isinstance(value, Extents | Item):
         return list(value)
     return None
 

@@ -28,7 +28,7 @@ from warploom.ir.types import (
 _TOKEN = re.compile(
     r"""\s*(?:(?P<string>"(?:\\.|[^"\\])*")
     |(?P<value>%[\w.]+)
-    |(?P<type>(?:tensor|buffer|shared|barriers)<[^>]*>|[a-z]\w*(?:@\w+|<[\dx]*>|\[[\dx]*\])(?:\ \([\dx]*;[^)]*\))?)
+    |(?P<type>(?:tensor|buffer|shared|barriers)<[^>]*>|[a-z]\w*(?:@\w+|<[\dx~]*>|\[[\dx]*\])(?:\ \([\dx]*;[^)]*\))?)
     |(?P<place>@\d+:\d+)
     |(?P<number>-?(?:inf|nan|\d[\d.]*(?:e[-+]?\d+)?)\b)
     |(?P<word>@?[\w.]+)
@@ -63,8 +63,10 @@ def parse_type(text: str) -> Type:
     dtype = dtypes.BY_NAME[name]
     if mark == "@":
         return Scalar(dtype, Uniformity[rest.upper()])
-    extents = tuple(int(n) for n in rest.split("x")) if rest else ()
-    return Tile(dtype, extents, layout) if mark == "<" else Regs(dtype, extents, layout)
+    extents = _extents(rest.rstrip("~"))
+    if mark == "<":
+        return Tile(dtype, extents, layout, pending=rest.endswith("~"))
+    return Regs(dtype, extents, layout)
 
 
 _SHARED = re.compile(r"(?:(\d+) of )?(\w+) ([\dx]+) @(\d*) \(([\dx]+); (\d+) B; swizzle (\d+)\)$")

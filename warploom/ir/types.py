@@ -33,14 +33,18 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """Stages tile and roles: a logical array of a role, any positive extents, `()` allowed."""
+    """Stages tile and roles: a logical array of a role, any positive extents, `()` allowed.
+
+    `pending`: the matrix unit may still be writing it; only another product and a wait take it.
+    """
 
     dtype: DType
     shape: tuple[int, ...]
     layout: Layout | None = field(default=None, compare=False)
+    pending: bool = False
 
     def __str__(self) -> str:
-        return f"{self.dtype.name}<{'x'.join(map(str, self.shape))}>"
+        return f"{self.dtype.name}<{'x'.join(map(str, self.shape))}{'~' if self.pending else ''}>"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from warploom.base.errors import error
 from warploom.ir.affine import ScalarFacts
@@ -26,6 +26,15 @@ def vocabulary(fn: F) -> F:
     """Enter a function into the vocabulary of kernels."""
     VOCABULARY[fn.__name__] = fn
     return fn
+
+
+class Handle:
+    """A thing of a kernel that is neither number nor tile: a shared tile, a barrier, a pipe.
+
+    `attributes` are what a kernel may ask of it.
+    """
+
+    attributes: ClassVar[tuple[str, ...]] = ()
 
 
 class Refused(Exception):
@@ -57,6 +66,10 @@ class Building:
     builder: Builder
     facts: ScalarFacts = field(default_factory=ScalarFacts)
     written: set[int] = field(default_factory=set)
+    roles: Any = None  # the `wl.roles()` of the kernel
+    role: Any = None  # the plan of the role whose body is being read
+    put: Any = None  # the open `put` of that role
+    pipes: list[Any] = field(default_factory=list)
 
 
 _CURRENT: ContextVar[Building | None] = ContextVar("warploom_building", default=None)

@@ -16,7 +16,7 @@ from warploom.ir.ops import scalar as scalars
 from warploom.ir.ops import tensor as tensors
 from warploom.ir.ops import tile as tiles
 from warploom.language import core
-from warploom.language.context import Refused, builder
+from warploom.language.context import Handle, Refused, builder
 
 
 class _Arithmetic:
@@ -374,6 +374,8 @@ def kind_of(given: Any) -> str:
         return f"the number {given!r}"
     if given is None:
         return "None"
+    if isinstance(given, Handle):
+        return repr(given)
     words = {str: "a text", tuple: "a tuple", list: "a list", DType: "a dtype", Ds: "a `wl.ds`"}
     if isinstance(given, Tensor | Window):
         return "a tensor" if isinstance(given, Tensor) else "a window of a tensor"

@@ -21,8 +21,8 @@ from warploom.ir.layout.natural import natural
 from warploom.ir.op import Block, Op, Value
 from warploom.ir.ops import shared, tile, wgmma
 from warploom.ir.ops.control import For, If
-from warploom.ir.types import Tensor, Tile
 from warploom.ir.roles import walk_roles
+from warploom.ir.types import Tensor, Tile
 
 Relation = Callable[[Layout], Layout]
 
@@ -149,9 +149,9 @@ class _Classes:
             moved = op.result if isinstance(op, tile.Load) else op.value
             assert isinstance(op.tensor.type, Tensor)
             self.touch(moved, op.tensor.type.dtype.bytes)
-        elif isinstance(op, wgmma.Dot | wgmma.Wait):
+        elif isinstance(op, wgmma.Begin | wgmma.Dot | wgmma.Settle | wgmma.Wait):
             self.join(op.acc, op.result)
-            shape = tile.tile_of(op.acc).shape
+            shape = tile.any_tile_of(op.acc).shape
             self.anchor(op.result, accumulator((shape[0], shape[1]), warps))
         elif isinstance(op, shared.Load | shared.Store):
             moved = op.result if isinstance(op, shared.Load) else op.value

@@ -24,7 +24,7 @@ def place_roles(kernel: Kernel, target: Target) -> None:
 
     Needs: stage tile; at most one `roles.split`. Gives: `first`, `barrier` and `registers` of every
     role, a role of idle warps where the block needs padding, `kernel.warps` of the whole block.
-    Raises CompileError B002 (registers), B003 (named barriers), B004 (threads).
+    Raises CompileError B010 (registers), B011 (named barriers), B012 (threads).
     """
     split = next((op for op in kernel.body.ops if isinstance(op, Split)), None)
     if split is None:
@@ -79,7 +79,7 @@ def _barriers(split: Split, target: Target) -> tuple[int, ...]:
             for name, replicas in zip(split.names, split.replicas, strict=True)
         ]
         raise error(
-            "B003",
+            "B011",
             f"the roles need {at} named barriers, and a block has {target.named_barriers}",
             split.loc,
             notes=["replicas of each role: " + ", ".join(rows)],
@@ -159,7 +159,7 @@ def _too_many_registers(split: Split, pools: list[_Pool], entry: int, threads: i
     fits = (largest.asked - -(-over // (largest.groups * GROUP * 32))) // _GRANULE * _GRANULE
     name = split.names[largest.roles[0]]
     return error(
-        "B002",
+        "B010",
         f"the roles ask for {total:,} registers, and a block of {threads} threads holds {pool:,}",
         split.loc,
         notes=[*rows, f"at entry every thread has {entry}: {threads} x {entry} = {pool:,}"],
@@ -173,7 +173,7 @@ def _too_many_threads(split: Split, warps: int, target: Target) -> Error:
         for name, size, replicas in zip(split.names, split.warps, split.replicas, strict=True)
     ]
     return error(
-        "B004",
+        "B012",
         f"the roles are {warps * 32} threads, and a block has at most {target.threads_per_block}",
         split.loc,
         notes=rows,

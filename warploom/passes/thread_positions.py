@@ -4,17 +4,21 @@ reset between the tiles of a persistent kernel."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from warploom.base.dtypes import i32
 from warploom.base.target import Target
 from warploom.ir.builder import Builder
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Op, Value
-from warploom.ir.ops import scalar
-from warploom.ir.ops.control import For, If, Yield
-from warploom.ir.ops.roles import Position, Split
+from warploom.ir.ops import mbarrier, scalar, wgmma
+from warploom.ir.ops.control import For, If, OneThread, Yield
+from warploom.ir.ops.roles import HandBack, Position, Split
 from warploom.ir.types import Scalar, Uniformity
 
-State = dict[int, tuple[Value, Value]]
+# Of each ring: slot and phase of the next item, and how many taken items are held.
+State = dict[int, tuple[Value, Value, Value]]
 _ROLE = Scalar(i32, Uniformity.ROLE)
 
 
@@ -31,7 +35,19 @@ def thread_positions(kernel: Kernel, target: Target) -> None:
 
 
 def _rings(block: Block) -> tuple[int, ...]:
-    return tuple(sorted({op.ring for op in walk(block) if isinstance(op, Position)}))
+    return tuple(sorted({op.ring for op in walk(block) if isinstance(op, Position | HandBack)}))
+
+
+def _held_by(block: Block) -> dict[int, HandBack]:
+    """The rings of which a loop's own body (no loop inside it) hands items back later, by ring."""
+    found: dict[int, HandBack] = {}
+    for op in block.ops:
+        if isinstance(op, HandBack) and op.behind:
+            found[op.ring] = op
+        elif not isinstance(op, For):
+            for inner in op.regions():
+                found |= _held_by(inner)
+    return found
 
 
 class _Threader:
@@ -41,7 +57,7 @@ class _Threader:
     def role(self, body: Block) -> None:
         build = Builder(Block(), body.ops[0].loc)
         zero = build.const(0)
-        self.block(body, {ring: (zero, zero) for ring in _rings(body)})
+        self.block(body, {ring: (zero, zero, zero) for ring in _rings(body)})
         body.ops[:0] = build.block.ops
 
     def block(self, block: Block, state: State) -> State:
@@ -53,9 +69,16 @@ class _Threader:
             if isinstance(op, Position):
                 state = state | {op.ring: self.advance(build, op, state[op.ring])}
                 continue
+            if isinstance(op, HandBack):
+                state = state | {op.ring: self.hand_back(build, op, state[op.ring])}
+                continue
             if isinstance(op, For) and _rings(op.body):
+                held = _held_by(op.body)
                 state = self.loop(op, state)
-            elif isinstance(op, If) and (_rings(op.then) or _rings(op.orelse)):
+                build.block.ops.append(op)
+                state = self.drain(build, held, state)
+                continue
+            if isinstance(op, If) and (_rings(op.then) or _rings(op.orelse)):
                 state = self.branch(op, state)
             else:
                 for inner in op.regions():
@@ -64,27 +87,57 @@ class _Threader:
         block.ops = build.block.ops
         return state
 
-    def advance(self, build: Builder, op: Position, at: tuple[Value, Value]) -> tuple[Value, Value]:
+    def advance(
+        self, build: Builder, op: Position, at: tuple[Value, Value, Value]
+    ) -> tuple[Value, Value, Value]:
         """Results take the position as it is; the next one is one slot on."""
-        slot, phase = at
+        slot, phase, held = at
         self.swap[op.results[0]], self.swap[op.results[1]] = slot, phase
         one = build.const(1)
         flipped = build.emit(scalar.Binary(lhs=phase, rhs=one, kind="xor"))
         if op.stages == 1:
-            return slot, flipped
+            return slot, flipped, held
         after = build.emit(scalar.Binary(lhs=slot, rhs=one, kind="add"))
         last = build.emit(scalar.Compare(lhs=after, rhs=build.const(op.stages), kind="eq"))
         first = build.const(0)
         next_slot = build.emit(scalar.Select(condition=last, yes=first, no=after), "slot")
         next_phase = build.emit(scalar.Select(condition=last, yes=flipped, no=phase), "phase")
-        return next_slot, next_phase
+        return next_slot, next_phase, held
+
+    def hand_back(
+        self, build: Builder, op: HandBack, at: tuple[Value, Value, Value]
+    ) -> tuple[Value, Value, Value]:
+        """Arrive for the item `behind` before the last, if that many are held."""
+        slot, phase, held = at
+        if not op.behind:
+            _arrive(build, op, _earlier(build, slot, 1, op.stages))
+            return at
+        most = build.const(op.behind)
+        due = build.emit(scalar.Compare(lhs=held, rhs=most, kind="eq"))
+        with _only_if(build, due):
+            _arrive(build, op, _earlier(build, slot, 1 + op.behind, op.stages))
+        more = build.emit(scalar.Binary(lhs=held, rhs=build.const(1), kind="add"))
+        return slot, phase, build.emit(scalar.Select(condition=due, yes=held, no=more), "held")
+
+    def drain(self, build: Builder, held_by: dict[int, HandBack], state: State) -> State:
+        """At the end of a loop: retire what is in flight and hand back what is still held."""
+        if held_by:
+            build.add(wgmma.Drain())
+        for ring, op in held_by.items():
+            slot, phase, held = state[ring]
+            for number in range(op.behind):
+                some = build.emit(scalar.Compare(lhs=held, rhs=build.const(number), kind="gt"))
+                with _only_if(build, some):
+                    _arrive(build, op, _earlier(build, slot, 1 + number, op.stages))
+            state = state | {ring: (slot, phase, build.const(0))}
+        return state
 
     def loop(self, op: For, state: State) -> State:
         rings = _rings(op.body)
         inner = dict(state)
         args: list[Value] = []
         for ring in rings:
-            inner[ring] = (Value(_ROLE, "slot", op.loc), Value(_ROLE, "phase", op.loc))
+            inner[ring] = _fresh(op)
             args += inner[ring]
         for arg in args:
             arg.owner = op.body
@@ -111,9 +164,42 @@ def _extend_yield(block: Block, state: State, rings: tuple[int, ...]) -> None:
 def _results(op: Op, rings: tuple[int, ...]) -> State:
     found: State = {}
     for ring in rings:
-        pair = (Value(_ROLE, "slot", op.loc), Value(_ROLE, "phase", op.loc))
-        for value in pair:
+        found[ring] = _fresh(op)
+        for value in found[ring]:
             value.owner = op
-        op.results += pair
-        found[ring] = pair
+        op.results += found[ring]
     return found
+
+
+def _fresh(op: Op) -> tuple[Value, Value, Value]:
+    slot, phase, held = (Value(_ROLE, name, op.loc) for name in ("slot", "phase", "held"))
+    return slot, phase, held
+
+
+def _earlier(build: Builder, slot: Value, count: int, stages: int) -> Value:
+    """The slot `count` items before this one; count ≤ stages."""
+    back = build.emit(scalar.Binary(lhs=slot, rhs=build.const(count), kind="sub"))
+    below = build.emit(scalar.Compare(lhs=back, rhs=build.const(0), kind="lt"))
+    around = build.emit(scalar.Binary(lhs=back, rhs=build.const(stages), kind="add"))
+    return build.emit(scalar.Select(condition=below, yes=around, no=back))
+
+
+@contextmanager
+def _only_if(build: Builder, condition: Value) -> Iterator[None]:
+    then, orelse = Block(), Block()
+    with build.inside(orelse):
+        build.add(Yield())
+    with build.inside(then):
+        yield
+        build.add(Yield())
+    build.add(If(condition=condition, then=then, orelse=orelse))
+
+
+def _arrive(build: Builder, op: HandBack, slot: Value) -> None:
+    """One arrival a warp of the role."""
+    body = Block()
+    with build.inside(body):
+        barrier = build.emit(mbarrier.At(barriers=op.empty, index=slot))
+        build.add(mbarrier.Arrive(barrier=barrier))
+        build.add(Yield())
+    build.add(OneThread(per="warp", body=body))

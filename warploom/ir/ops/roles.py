@@ -9,12 +9,14 @@ from warploom.ir.op import (
     Effect,
     Op,
     Stage,
+    Value,
     attribute,
     check,
     op,
+    operand,
     regions,
 )
-from warploom.ir.types import Scalar, Type, Uniformity
+from warploom.ir.types import Barriers, Scalar, Type, Uniformity
 
 _TILE = Stage.TILE | Stage.ROLES
 
@@ -84,3 +86,19 @@ class Position(Op):
 
     def verify(self) -> None:
         check(self.stages >= 1, f"{self.stages} stages")
+
+
+@op("roles.hand_back", stages=_TILE, effects=(Effect.SYNC,), executes=Actor.ROLE)
+class HandBack(Op):
+    """Hand back the item of ring `ring` that was taken `behind` items before the last one taken, if it
+    was not handed back: one arrival a warp on its barrier of `empty`. What a loop leaves held is handed
+    back at its end, once the matrix unit has retired. thread_positions writes it out."""
+
+    empty: Value = operand()
+    ring: int = attribute()
+    stages: int = attribute()
+    behind: int = attribute()
+
+    def verify(self) -> None:
+        check(isinstance(self.empty.type, Barriers), f"{self.empty} are not barriers")
+        check(0 <= self.behind < self.stages, f"{self.behind} behind in {self.stages} stages")

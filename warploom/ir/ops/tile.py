@@ -27,7 +27,14 @@ _NUMBERS = (f32, f16, bf16, i32, i64)
 
 
 def tile_of(value: Value) -> Tile:
-    """The type of a value that must be a tile."""
+    """The type of a value that must be a tile that can be read."""
+    t = any_tile_of(value)
+    check(not t.pending, f"{value} is still being written by the matrix unit")
+    return t
+
+
+def any_tile_of(value: Value) -> Tile:
+    """The type of a value that must be a tile, pending or not."""
     check(isinstance(value.type, Tile), f"{value} is not a tile")
     assert isinstance(value.type, Tile)
     return value.type

@@ -7,16 +7,28 @@ this as a layout. Operand and result of a product are one storage.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from warploom.base.dtypes import DType, bf16, f16, f32
 from warploom.ir.op import Actor, Effect, Op, Stage, Value, attribute, check, op, operand
 from warploom.ir.ops.registers import regs_of
 from warploom.ir.ops.scalar import scalar_of
 from warploom.ir.ops.shared import single_of
-from warploom.ir.ops.tile import tile_of
+from warploom.ir.ops.tile import any_tile_of, tile_of
 from warploom.ir.types import Type
 
 _TILE = Stage.TILE | Stage.ROLES
 _MACHINE = Stage.MACHINE
+
+
+@op("wgmma.begin", stages=_TILE, executes=Actor.THREAD, since="sm_90a", dtypes=(f32,))
+class Begin(Op):
+    """A tile as an accumulator that products may be added to; costs nothing."""
+
+    acc: Value = operand()
+
+    def infer(self) -> tuple[Type, ...]:
+        return (replace(tile_of(self.acc), pending=True),)
 
 
 @op(
@@ -37,10 +49,11 @@ class Dot(Op):
     acc: Value = operand()
 
     def infer(self) -> tuple[Type, ...]:
-        return (tile_of(self.acc),)
+        return (any_tile_of(self.acc),)
 
     def verify(self) -> None:
-        a, b, acc = single_of(self.a), single_of(self.b), tile_of(self.acc)
+        a, b, acc = single_of(self.a), single_of(self.b), any_tile_of(self.acc)
+        check(acc.pending, "the accumulator has not begun")
         (m, k), (k2, n) = a.shape, b.shape
         check(k == k2 and acc.shape == (m, n), f"{a.shape} times {b.shape} into {acc.shape}")
         check(a.dtype == b.dtype and a.dtype in (f16, bf16), f"{a.dtype} times {b.dtype}")
@@ -57,7 +70,33 @@ class Wait(Op):
     pending: int = attribute(default=0)
 
     def infer(self) -> tuple[Type, ...]:
-        return (tile_of(self.acc),)
+        return (replace(any_tile_of(self.acc), pending=False),)
+
+    def verify(self) -> None:
+        check(any_tile_of(self.acc).pending, "nothing is in flight")
+        check(self.pending >= 0, f"{self.pending} groups in flight")
+
+
+@op(
+    "wgmma.settle",
+    stages=_TILE,
+    effects=(Effect.SYNC,),
+    executes=Actor.ROLE,
+    since="sm_90a",
+)
+class Settle(Op):
+    """Wait until at most `pending` groups are in flight; `acc` stays pending. What older groups read
+    may be overwritten after this."""
+
+    acc: Value = operand()
+    pending: int = attribute()
+
+    def infer(self) -> tuple[Type, ...]:
+        return (any_tile_of(self.acc),)
+
+    def verify(self) -> None:
+        check(any_tile_of(self.acc).pending, "nothing is in flight")
+        check(self.pending >= 0, f"{self.pending} groups in flight")
 
 
 @op("wgmma.fence", stages=_MACHINE, effects=(Effect.SYNC,), executes=Actor.WARP, since="sm_90a")
@@ -124,3 +163,14 @@ class WaitGroup(Op):
 
     def infer(self) -> tuple[Type, ...]:
         return (regs_of(self.acc),)
+
+
+@op("wgmma.drain", effects=(Effect.SYNC,), executes=Actor.ROLE, since="sm_90a")
+class Drain(Op):
+    """Wait until at most `pending` groups of this warpgroup are in flight, binding no accumulator: what
+    older groups read may be overwritten after this."""
+
+    pending: int = attribute(default=0)
+
+    def verify(self) -> None:
+        check(self.pending >= 0, f"{self.pending} groups in flight")

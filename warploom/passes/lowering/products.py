@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warploom.base.errors import error
+from warploom.ir.layout.fragments import WARPGROUP
 from warploom.ir.op import Value
 from warploom.ir.ops import wgmma
 from warploom.ir.types import SharedTile
@@ -61,6 +62,14 @@ def _operand(op: wgmma.Dot, value: Value, k_axis: int, name: str) -> _Operand:
 
 @lowers(wgmma.Dot)
 def dot(lower: Lowering, op: wgmma.Dot) -> None:
+    if lower.layout(op.result).warps != WARPGROUP:
+        raise error(
+            "L014",
+            f"a product runs in a role of 4 warps, and this one has {lower.layout(op.result).warps}",
+            op.loc,
+            label="this product",
+            hint="use replicas: `wl.role(…, warps=4, replicas=2)`",
+        )
     a, b = _operand(op, op.a, 1, "a"), _operand(op, op.b, 0, "b")
     (m, k), n = a.kind.shape, b.kind.shape[1]
     lower.build.add(wgmma.Fence())
@@ -91,7 +100,12 @@ def dot(lower: Lowering, op: wgmma.Dot) -> None:
     lower.put(op.result, acc)
 
 
-@lowers(wgmma.Wait)
-def wait(lower: Lowering, op: wgmma.Wait) -> None:
+@lowers(wgmma.Begin)
+def begin(lower: Lowering, op: wgmma.Begin) -> None:
+    lower.put(op.result, lower.whole(op.acc))
+
+
+@lowers(wgmma.Wait, wgmma.Settle)
+def wait(lower: Lowering, op: wgmma.Wait | wgmma.Settle) -> None:
     made = wgmma.WaitGroup(acc=lower.get(op.acc), pending=op.pending)
     lower.put(op.result, lower.build.emit(made))

@@ -1,0 +1,105 @@
+"""`with`: roles, items of pipes, and what one thread does."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from warploom.frontend.carried import split
+from warploom.frontend.frame import (
+    POISON,
+    Frame,
+    Problem,
+    Unbound,
+    evaluate,
+    execute,
+    statement,
+)
+from warploom.frontend.scopes import assigned
+from warploom.frontend.targets import assign
+from warploom.language.context import Refused
+from warploom.language.product import Pending
+from warploom.language.regions import Region
+from warploom.language.roles import RoleRegion, Roles
+from warploom.language.values import Tile, kind_of
+
+
+@statement(ast.With)
+def with_statement(frame: Frame, node: ast.With) -> None:
+    """Open regions from left to right, read the body, close them from right to left."""
+    opened: list[Region] = []
+    before = dict(frame.names)
+    try:
+        for item in node.items:
+            opened.append(_open(frame, node, item))
+        execute(frame, node.body)
+    finally:
+        _close(frame, node, opened, before)
+
+
+def _open(frame: Frame, node: ast.With, item: ast.withitem) -> Region:
+    region = evaluate(frame, item.context_expr)
+    if not isinstance(region, Region):
+        raise frame.problem(
+            "P016",
+            "`with` opens a region of a kernel, and this is none",
+            item.context_expr,
+            label=kind_of(region),
+            hint="`wl.roles()`, `wl.role(…)`, `wl.one_thread()`, `ring.put()`, `ring.get()`",
+        )
+    if isinstance(region, Roles):
+        _check_last(frame, node)
+    frame.at(item.context_expr)
+    try:
+        given = region.enter()
+    except Refused as refused:
+        raise frame.located(refused, item.context_expr) from None
+    if isinstance(region, RoleRegion):
+        _hide_tiles(frame)
+    if item.optional_vars is not None:
+        assign(frame, item.optional_vars, given, item.context_expr)
+    return region
+
+
+def _check_last(frame: Frame, node: ast.With) -> None:
+    """Roles end a kernel, and hold nothing but roles."""
+    if frame.chain or frame.depth or frame.source.tree.body[-1] is not node:
+        raise frame.problem(
+            "P017",
+            "`wl.roles()` is not the last statement of the kernel",
+            node,
+            hint="loops and branches go inside each role",
+        )
+    for inner in node.body:
+        if not isinstance(inner, ast.With | ast.If | ast.Pass | ast.For):
+            raise frame.problem(
+                "P018", "inside `wl.roles()` stand roles only", inner, hint="put it before"
+            )
+
+
+def _hide_tiles(frame: Frame) -> None:
+    """Registers from outside a role are not there inside."""
+    for name, value in frame.names.items():
+        if value is POISON or isinstance(value, Unbound):
+            continue
+        if any(isinstance(leaf, Tile | Pending) for leaf in split(value)[1]):
+            frame.names[name] = Unbound("role", frame.bound_at.get(name))
+
+
+def _close(frame: Frame, node: ast.With, opened: list[Region], before: dict[str, Any]) -> None:
+    problem: Problem | None = None
+    for region, item in zip(reversed(opened), reversed(node.items[: len(opened)]), strict=True):
+        frame.at(item.context_expr)
+        try:
+            region.leave()
+        except Refused as refused:
+            problem = frame.located(refused, item.context_expr)
+    if any(region.ends_names for region in opened):
+        after, frame.names = frame.names, before
+        for name in assigned([node]):
+            if after.get(name) is POISON:
+                frame.names[name] = POISON
+            elif name not in before:
+                frame.names[name] = Unbound("region", frame.bound_at.get(name))
+    if problem is not None:
+        raise problem

@@ -1,0 +1,87 @@
+"""mbarriers by hand: arrivals, announced bytes, waits by parity."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warploom.ir.op import Value
+from warploom.ir.ops import mbarrier, sync
+from warploom.language.context import Handle, Refused, builder, vocabulary
+from warploom.language.values import Scalar, index_value
+
+
+class Barrier(Handle):
+    """One mbarrier, or several to choose from with `bars[i]`."""
+
+    attributes = ("arrive", "expect", "wait", "test")
+
+    def __init__(self, value: Value, count: int) -> None:
+        self.value = value
+        self.count = count
+
+    def __repr__(self) -> str:
+        return "an mbarrier" if self.count == 1 else f"{self.count} mbarriers"
+
+    def __getitem__(self, index: Any) -> Barrier:
+        """One of several."""
+        at = index_value(index, "[0]")
+        return Barrier(builder().emit(mbarrier.At(barriers=self.value, index=at)), 1)
+
+    def one(self) -> Value:
+        """The value of a single barrier."""
+        if self.count != 1:
+            raise Refused("P005", f"{self!r}: choose one, `bars[i]`")
+        return self.value
+
+    def arrive(self, count: int = 1) -> None:
+        """`count` arrivals by each thread that executes this; stand it in `wl.one_thread()`.
+
+        Executes: every thread that reaches it. Since: sm_90. PTX: mbarrier.arrive.
+        """
+        builder().add(mbarrier.Arrive(barrier=self.one(), count=count))
+
+    def expect(self, bytes: int) -> None:
+        """Announce bytes for the current phase, and arrive once; in `wl.one_thread()`.
+
+        Executes: every thread that reaches it. Since: sm_90. PTX: mbarrier.arrive.expect_tx.
+        """
+        builder().add(mbarrier.Expect(barrier=self.one(), bytes=bytes))
+
+    def wait(self, parity: Scalar | int) -> None:
+        """Wait until the phase of this parity (0 or 1) has completed.
+
+        Executes: every thread of the role. Since: sm_90. PTX: mbarrier.try_wait.parity.
+        """
+        builder().add(mbarrier.Wait(barrier=self.one(), parity=index_value(parity, "parity")))
+
+    def test(self, parity: Scalar | int) -> Scalar:
+        """Whether the phase of this parity has completed, without waiting.
+
+        Executes: every thread of the role. Since: sm_90. PTX: mbarrier.test_wait.parity.
+        """
+        at = index_value(parity, "parity")
+        return Scalar(builder().emit(mbarrier.Test(barrier=self.one(), parity=at)))
+
+
+@vocabulary
+def barrier(count: int = 1, arrivals: int = 1) -> Barrier:
+    """`count` mbarriers in shared memory whose phases take `arrivals` arrivals each.
+
+    They are made before the roles of the block begin.
+
+    Executes: the block, before its roles split. Since: sm_90. PTX: mbarrier.init.
+    """
+    for name, number in (("count", count), ("arrivals", arrivals)):
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise Refused("F027", f"`{name}` is a constant from 1 up", argument=name)
+    made = mbarrier.Alloc(count=count, arrivals=arrivals)
+    return Barrier(builder().emit(made), count)
+
+
+@vocabulary
+def fence_async() -> None:
+    """Order this thread's earlier ordinary accesses to shared memory before later asynchronous ones.
+
+    Executes: every thread that reaches it. Since: sm_90. PTX: fence.proxy.async.shared::cta.
+    """
+    builder().add(sync.FenceAsync(why="written in the kernel"))

@@ -1,0 +1,95 @@
+"""Products of the matrix unit that run while the role goes on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warploom.ir.op import Value
+from warploom.ir.ops import tile as tiles
+from warploom.ir.ops import wgmma
+from warploom.language.context import Handle, Refused, builder, vocabulary
+from warploom.language.shared import Shared
+from warploom.language.values import Tile, kind_of
+
+
+class Pending(Handle):
+    """A tile that the matrix unit may still be writing: add further products, or `wait()` for it."""
+
+    attributes = ("shape", "wait", "settle")
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return f"a pending f32 tile of shape {self.shape}"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the tile."""
+        return tiles.any_tile_of(self.value).shape
+
+    def wait(self, in_flight: int = 0) -> Tile:
+        """The tile, once at most `in_flight` later groups of products are in flight.
+
+        Executes: the role. Since: sm_90a. PTX: wgmma.wait_group.
+        """
+        return Tile(builder().emit(wgmma.Wait(acc=self.value, pending=in_flight)))
+
+    def settle(self, in_flight: int) -> None:
+        """Wait until at most `in_flight` groups are in flight and go on adding to this tile."""
+        self.value = builder().emit(wgmma.Settle(acc=self.value, pending=in_flight))
+
+
+def begun(acc: Any) -> Value:
+    """An accumulator as a pending value."""
+    if isinstance(acc, Pending):
+        return acc.value
+    if isinstance(acc, Tile):
+        return builder().emit(wgmma.Begin(acc=acc.value))
+    raise Refused("T015", f"an accumulator is a tile, not {kind_of(acc)}", argument="acc")
+
+
+@vocabulary
+def dot_async(a: Shared, b: Shared, acc: Tile | Pending) -> Pending:
+    """Begin acc + a·b; the result is pending until `.wait()`.
+
+    Shapes: a (M, K) and b (K, N) in shared memory (f16 or bf16), acc (M, N) in f32. M is a multiple of
+    64, N of 8 up to 256, K of 16. `.T` of a shared tile costs nothing.
+    Executes: a role of 4 warps. Since: sm_90a. PTX: wgmma.mma_async.
+    """
+    for name, given in (("a", a), ("b", b)):
+        if not isinstance(given, Shared):
+            raise Refused(
+                "T015",
+                f"operand {name} of a product lies in shared memory; this is {kind_of(given)}",
+                argument=name,
+            )
+    value = begun(acc)
+    shape = tiles.any_tile_of(value).shape
+    _check_shapes(a, b, shape)
+    return Pending(builder().emit(wgmma.Dot(a=a.value, b=b.value, acc=value)))
+
+
+def _check_shapes(a: Shared, b: Shared, shape: tuple[int, ...]) -> None:
+    if len(a.shape) != 2 or len(b.shape) != 2 or len(shape) != 2:
+        raise Refused("T006", f"a product of shapes {a.shape} and {b.shape} into {shape}")
+    (m, k), (k2, n) = a.shape, b.shape
+    if k != k2 or shape != (m, n):
+        raise Refused(
+            "T005",
+            f"a of shape {a.shape} times b of shape {b.shape} into an accumulator of {shape}",
+            hint="b has shape (K, N): use `.T` of a tile stored as (N, K)",
+        )
+    if a.dtype != b.dtype:
+        raise Refused("T002", f"a product of {a.dtype} and {b.dtype}")
+    for name, extent, step, most in (("M", m, 64, 0), ("N", n, 8, 256), ("K", k, 16, 0)):
+        if extent % step or (most and extent > most):
+            near = max(step, extent // step * step)
+            near = min(near, most) if most else near
+            raise Refused(
+                "L013",
+                f"the matrix unit cannot do {name} = {extent}",
+                notes=(f"{name} is a multiple of {step}" + (f" up to {most}" if most else ""),),
+                hint=f"the nearest that it can do: {near}"
+                + ("" if most and near + step > most else f" and {near + step}"),
+            )

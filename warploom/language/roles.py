@@ -1,0 +1,128 @@
+"""Roles: groups of warps that run different instruction streams in one block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warploom.ir.op import Block
+from warploom.ir.ops import roles as role_ops
+from warploom.language.context import Refused, builder, current, vocabulary
+from warploom.language.regions import Nested, Region
+from warploom.language.values import Scalar, wrap
+
+_MOST_WARPS = 32
+
+
+@dataclass(slots=True)
+class RolePlan:
+    """One role as declared."""
+
+    name: str
+    warps: int
+    replicas: int
+    registers: int
+    body: Block
+
+
+class Roles(Region):
+    """`with wl.roles():`."""
+
+    ends_names = True
+    keyword = "`wl.roles()`"
+
+    def __init__(self) -> None:
+        self.plans: list[RolePlan] = []
+
+    def enter(self) -> None:
+        """Begin."""
+        held = current()
+        if held.roles is not None:
+            raise Refused("P001", "a kernel has one `wl.roles()`, and this is the second")
+        held.roles = self
+
+    def leave(self) -> None:
+        """Join the roles into one operation; a kernel whose roles all vanished has none."""
+        held = current()
+        for pipe in held.pipes:
+            pipe.close(self.plans)
+        if not self.plans:
+            return
+        plans = self.plans
+        builder().add(
+            role_ops.Split(
+                names=tuple(p.name for p in plans),
+                warps=tuple(p.warps for p in plans),
+                replicas=tuple(p.replicas for p in plans),
+                registers=tuple(p.registers for p in plans),
+                first=(-1,) * len(plans),
+                barrier=(-1,) * len(plans),
+                bodies=tuple(p.body for p in plans),
+            )
+        )
+
+
+class RoleRegion(Nested):
+    """`with wl.role(…) as r:`."""
+
+    ends_names = True
+    keyword = "`wl.role(…)`"
+
+    def __init__(self, name: str, warps: int, replicas: int, registers: int) -> None:
+        super().__init__()
+        self.plan = RolePlan(name, warps, replicas, registers, self.block)
+
+    def enter(self) -> Scalar:
+        """Begin; gives the number of the replica."""
+        held = current()
+        if held.roles is None or held.role is not None:
+            where = "inside another role" if held.role is not None else "outside `wl.roles()`"
+            raise Refused("P002", f"a role stands {where}", hint="`with wl.roles():` holds roles")
+        held.role = self.plan
+        self.begin_block()
+        return wrap(builder().emit(role_ops.Replica()))
+
+    def leave(self) -> None:
+        """End."""
+        self.end_block()
+        held = current()
+        held.role = None
+        assert held.roles is not None
+        if any(p.name == self.plan.name for p in held.roles.plans):
+            raise Refused("P003", f"two roles are called {self.plan.name!r}")
+        held.roles.plans.append(self.plan)
+
+
+@vocabulary
+def roles() -> Roles:
+    """The roles of the block, as the last statement of a kernel: inside stand `with wl.role(…):` only.
+
+    Scalars and shared tiles from before are visible in all roles, register tiles in none.
+
+    Executes: each role runs its own body; all run at the same time. Since: sm_90.
+    """
+    return Roles()
+
+
+@vocabulary
+def role(name: str, warps: int = 4, replicas: int = 1, registers: int = 0) -> RoleRegion:
+    """One role: `warps` warps, `replicas` times; `with wl.role("math", warps=4, replicas=2) as r:`.
+
+    `registers` a thread is a multiple of 8 from 24 to 240; 0 lets the compiler divide what the block
+    has. `r` is the number of the replica, from 0. A role of 4, 8, … warps starts at a warpgroup; smaller
+    ones share a warpgroup and its number of registers.
+
+    Executes: its warps. Since: sm_90 (registers: sm_90a). PTX: setmaxnreg.
+    """
+    if not isinstance(name, str) or not name.isidentifier():
+        raise Refused("T015", "the name of a role is a text like a name", argument="name")
+    for what, number, most in (("warps", warps, _MOST_WARPS), ("replicas", replicas, _MOST_WARPS)):
+        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
+            raise Refused("F027", f"`{what}` is a constant from 1 to {most}", argument=what)
+    if registers and (registers % 8 or not 24 <= registers <= 240):
+        raise Refused(
+            "B013",
+            f"{registers} registers: a multiple of 8 from 24 to 240",
+            argument="registers",
+            hint=f"the nearest: {min(240, max(24, registers // 8 * 8))}",
+        )
+    return RoleRegion(name, warps, replicas, registers)
