@@ -10,25 +10,69 @@ from math import prod
 from warploom.codegen.access_helpers import shuffles_of
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Op, Value
-from warploom.ir.ops import global_memory, lanes, shared_memory, sync
+from warploom.ir.ops import (
+    control,
+    global_memory,
+    lanes,
+    mbarrier,
+    roles,
+    shared_memory,
+    sync,
+    tma,
+    wgmma,
+)
 from warploom.ir.types import Regs
 
-_PTX = {
-    "ld.global": re.compile(r"\bld\.global(?!\.nc)\b"),
-    "ld.global.nc": re.compile(r"\bld\.global\.nc\b"),
-    "st.global": re.compile(r"\bst\.global\b"),
-    "ld.shared": re.compile(r"\bld\.shared\b"),
-    "st.shared": re.compile(r"\bst\.shared\b"),
-    "shfl": re.compile(r"\bshfl\.sync\b"),
-    "bar": re.compile(r"\bbar(?:rier)?\.(?:cta\.)?sync\b"),
-    "bar.warp": re.compile(r"\bbar\.warp\.sync\b"),
-    "fence": re.compile(r"\b(?:fence|membar)\b"),
-    "redux": re.compile(r"\bredux\b"),
-    "mbarrier": re.compile(r"\bmbarrier\b"),
-    "cp.async": re.compile(r"\bcp\.async\b"),
-    "wgmma": re.compile(r"\bwgmma\b"),
-}
+# Kinds of instructions by how their names begin; the first that fits counts.
+_PTX = (
+    ("ld.global.nc", "ld.global.nc."),
+    ("ld.global", "ld.global."),
+    ("st.global", "st.global."),
+    ("ld.shared", "ld.shared."),
+    ("st.shared", "st.shared."),
+    ("shfl", "shfl.sync."),
+    ("bar.warp", "bar.warp.sync"),
+    ("bar", "bar."),
+    ("bar", "barrier."),
+    ("elect", "elect.sync"),
+    ("fence", "fence."),
+    ("fence", "membar."),
+    ("redux", "redux."),
+    ("setmaxnreg", "setmaxnreg."),
+    ("mbarrier", "mbarrier."),
+    ("cp.async.bulk.group", "cp.async.bulk.commit_group"),
+    ("cp.async.bulk.group", "cp.async.bulk.wait_group"),
+    ("cp.async.bulk", "cp.async.bulk."),
+    ("cp.async.bulk", "cp.reduce.async.bulk."),
+    ("cp.async", "cp.async."),
+    ("wgmma.mma", "wgmma.mma_async."),
+    ("wgmma.sync", "wgmma."),
+)
 
+# A label and a predicate.
+_BEFORE = re.compile(r"^\s*(?:\w+:\s*)?(?:@!?%?\w+\s+)?")
+# Operations that are one instruction.
+_ONE: dict[type[Op], str] = {
+    sync.Barrier: "bar",
+    sync.WarpSync: "bar.warp",
+    sync.FenceAsync: "fence",
+    sync.FenceBarrierInit: "fence",
+    roles.SetRegisters: "setmaxnreg",
+    mbarrier.Init: "mbarrier",
+    mbarrier.Arrive: "mbarrier",
+    mbarrier.Expect: "mbarrier",
+    mbarrier.Wait: "mbarrier",
+    mbarrier.Test: "mbarrier",
+    tma.LoadBox: "cp.async.bulk",
+    tma.StoreBox: "cp.async.bulk",
+    tma.Commit: "cp.async.bulk.group",
+    tma.Wait: "cp.async.bulk.group",
+    wgmma.Mma: "wgmma.mma",
+    wgmma.Fence: "wgmma.sync",
+    wgmma.Commit: "wgmma.sync",
+    wgmma.WaitGroup: "wgmma.sync",
+    wgmma.Drain: "wgmma.sync",
+}
 _ASM = re.compile(r"// begin inline asm\n(.*?)// end inline asm", re.DOTALL)
 
 
@@ -36,8 +80,7 @@ def declared(kernel: Kernel) -> Counter[str]:
     """Instructions by kind; those of a loop count once. (Loops with `unroll` 1 stay loops.)"""
     found: Counter[str] = Counter()
     for op in walk(kernel.body):
-        kind, count = _of(op)
-        if kind:
+        for kind, count in _of(op):
             found[kind] += count
     return +found
 
@@ -48,31 +91,42 @@ def counted(ptx: str) -> Counter[str]:
     Only inline asm counts, which NVRTC marks: all accesses and barriers of an emitted kernel are
     inline asm, while functions such as sin read tables of their own.
     """
-    code = "\n".join(_ASM.findall(ptx))
-    return +Counter({kind: len(pattern.findall(code)) for kind, pattern in _PTX.items()})
+    found: Counter[str] = Counter()
+    for statement in re.split(r"[;{}\n]", "\n".join(_ASM.findall(ptx))):
+        kind = _kind(_BEFORE.sub("", statement))
+        if kind:
+            found[kind] += 1
+    return found
 
 
-def _of(op: Op) -> tuple[str, int]:
+def _kind(instruction: str) -> str:
+    return next((kind for kind, start in _PTX if instruction.startswith(start)), "")
+
+
+def _of(op: Op) -> tuple[tuple[str, int], ...]:
+    """Kinds and numbers of the instructions of one operation."""
     match op:
         case global_memory.Load():
-            return ("ld.global.nc" if op.read_only else "ld.global"), _registers(op.offset)
+            return (("ld.global.nc" if op.read_only else "ld.global", _registers(op.offset)),)
         case global_memory.LoadScalar():
-            return ("ld.global.nc" if op.read_only else "ld.global"), 1
+            return (("ld.global.nc" if op.read_only else "ld.global", 1),)
         case global_memory.Store():
-            return "st.global", _registers(op.offset)
+            return (("st.global", _registers(op.offset)),)
         case shared_memory.Load():
-            return "ld.shared", _registers(op.offset)
+            return (("ld.shared", _registers(op.offset)),)
         case shared_memory.Store():
-            return "st.shared", _registers(op.offset)
+            return (("st.shared", _registers(op.offset)),)
         case lanes.ShuffleXor():
             held = op.value.type
             assert isinstance(held, Regs)
-            return "shfl", _registers(op.value) * shuffles_of(held.dtype)
-        case sync.Barrier():
-            return "bar", 1
-        case sync.WarpSync():
-            return "bar.warp", 1
-    return "", 0
+            return (("shfl", _registers(op.value) * shuffles_of(held.dtype)),)
+        case roles.Split():
+            # The number of the warp in the block, the same for all its lanes.
+            return (("shfl", 1),)
+        case control.OneThread():
+            return (("bar.warp", 1), ("elect", 1))
+    kind = _ONE.get(type(op))
+    return ((kind, 1),) if kind else ()
 
 
 def _registers(value: Value) -> int:

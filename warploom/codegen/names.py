@@ -31,7 +31,7 @@ REGISTER_LOOPS = ("r", "c", "r2", "r3", "r4", "r5", "r6", "r7")
 _HELPER = re.compile(
     r"(ld|st)_(global|shared)_|shfl_xor_|bar_(warp_)?sync(_at)?$"
     r"|mbarrier_|tma_|wgmma_|setmaxnreg_|fence_(async|barrier_init)$|warp_of_block$"
-    r"|(to|max|min|neg|abs|take_max|take_min|floordiv|mod|shl|shr)_(bf16|[fiu](8|16|32|64))$"
+    r"|(to|max|min|neg|abs|take_max|take_min|floordiv|mod|shl|shr)_(bf16|[fiu](8|16|32|64))(x2)?$"
 )
 
 

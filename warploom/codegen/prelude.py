@@ -70,6 +70,12 @@ def _half_float(name: str) -> dict[str, Helper]:
             f'  {name} y; asm("cvt.rn.{name}.f32 %0, %1;" : "=h"(y.bits) : "f"(x)); return y;\n}}',
             (name,),
         ),
+        f"to_{name}x2": Helper(
+            f"{INLINE} void to_{name}x2({name}& low, {name}& high, float a, float b) {{\n"
+            f'  u32 w; asm("cvt.rn.{name}x2.f32 %0, %1, %2;" : "=r"(w) : "f"(b), "f"(a));\n'
+            "  low.bits = w; high.bits = w >> 16;\n}",
+            (name, "u32"),
+        ),
         f"neg_{name}": Helper(
             f"{INLINE} {name} neg_{name}({name} x) {{\n  x.bits ^= 0x8000; return x;\n}}",
             (name,),

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+from warploom.base.dtypes import f32
 from warploom.codegen import expressions
+from warploom.codegen.c_types import HALF
 from warploom.codegen.names import REGISTER_LOOPS
 from warploom.codegen.places import Loop, index_text
 from warploom.codegen.registry import emits
@@ -57,10 +60,35 @@ def cat(out: Emitter, op: ops.Cat) -> None:
 # ---- arithmetic ----------------------------------------------------------------------------
 
 
-@emits(ops.Binary, ops.Unary, ops.Fma, ops.Compare, ops.Select, ops.Cast)
+@emits(ops.Binary, ops.Unary, ops.Fma, ops.Compare, ops.Select)
 def arithmetic(out: Emitter, op: Op) -> None:
     operands = tuple(op.operand_values())
     out.elementwise(op.result, operands, lambda *texts: expression(out, op, texts))
+
+
+@emits(ops.Cast)
+def cast(out: Emitter, op: ops.Cast) -> None:
+    pairs = [axis for axis, n in enumerate(extents_of(op.result)) if n % 2 == 0]
+    if op.dtype.name in HALF and dtype_of(op.value) == f32 and pairs:
+        _cast_pairs(out, op, pairs[-1])
+    else:
+        out.elementwise(op.result, (op.value,), lambda x: expression(out, op, (x,)))
+
+
+def _cast_pairs(out: Emitter, op: ops.Cast, axis: int) -> None:
+    """Two registers an instruction. The assembler would join single conversions by itself, but then
+    puts them before the wait for the products that they convert, and runs these one by one."""
+    target, source = out.declare_only(op.result), out.place(op.value)
+    firsts = [p.groups(axis, 2) for p in (target, source)]
+    seconds = [
+        replace(first, offset=first.offset + p.strides[axis])
+        for first, p in zip(firsts, (target, source), strict=True)
+    ]
+    found = out.walk(firsts[0].extents, *firsts, *seconds)
+    to, x, to_next, x_next = found.registers
+    name = f"to_{op.dtype.name}x2"
+    out.prelude.use(name)
+    out.lines.add(f"{found.header}{name}({to}, {to_next}, {x}, {x_next});")
 
 
 def expression(out: Emitter, op: Op, texts: Sequence[str]) -> str:
