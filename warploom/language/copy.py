@@ -71,7 +71,7 @@ def _load(window: Window, tile: Shared, barrier: Barrier | None, cache: str) -> 
 
 def _store(tile: Shared, window: Window, cache: str) -> None:
     _check(window, tile)
-    context.current().written.add(window.tensor.number)
+    context.current().written.add(window.tensor.param)
     builder().add(
         tma.Store(
             tensor=window.tensor.value,

@@ -24,7 +24,7 @@ from warploom.ir.ops.control import For, If
 from warploom.ir.roles import walk_roles
 from warploom.ir.types import Tensor, Tile
 
-Relation = Callable[[Layout], Layout]
+Relation = Callable[[Layout], Layout | None]  # None: no such slice, the value goes its own way
 
 _ELEMENTWISE = (tile.Binary, tile.Unary, tile.Fma, tile.Compare, tile.Select, tile.Cast)
 _FREE = (tile.Splat, tile.Arange)
@@ -186,7 +186,8 @@ class _Classes:
             other = self.info[self.find(small)]
             if other.layout is None:
                 other.layout = rule(info.layout)
-                self.propagate(other)
+                if other.layout is not None:
+                    self.propagate(other)
 
     def layout(self, value: Value) -> Layout:
         layout = self.info[self.find(value)].layout
@@ -203,10 +204,22 @@ def _relations(op: Op) -> Iterator[tuple[Value, Value, Relation]]:
         yield op.value, op.result, lambda layout: layout.insert(op.axis)
     elif isinstance(op, tile.DropAxis | tile.Reduce | tile.ArgReduce):
         yield op.value, op.result, lambda layout: layout.drop(op.axis)
+    elif isinstance(op, tile.Slice):
+        yield op.value, op.result, lambda layout: sub_layout(layout, op.starts, op.sizes)
     elif isinstance(op, tile.Permute):
         back = tuple(op.order.index(a) for a in range(len(op.order)))
         yield op.value, op.result, lambda layout: layout.permute(op.order)
         yield op.result, op.value, lambda layout: layout.permute(back)
+
+
+def sub_layout(layout: Layout, starts: tuple[int, ...], sizes: tuple[int, ...]) -> Layout | None:
+    """The layout of a sub-tile that is some of the registers of every thread, or None."""
+    for axis, (start, size) in enumerate(zip(starts, sizes, strict=True)):
+        found = layout.window(axis, start, size)
+        if found is None:
+            return None
+        layout = found[0]
+    return layout
 
 
 def _operand_layout(op: tile.Broadcast, layout: Layout) -> Layout:

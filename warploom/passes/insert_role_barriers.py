@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from warploom.base.target import Target
 from warploom.ir.kernel import Kernel
 from warploom.ir.op import Block, Op, Value
-from warploom.ir.ops import global_memory, shared_memory
+from warploom.ir.ops import global_memory, scalar, shared_memory, tma
 from warploom.ir.ops.control import For, If, OneThread
 from warploom.ir.ops.roles import Split
-from warploom.ir.ops.sync import Barrier, WarpSync
+from warploom.ir.ops.sync import Barrier, FenceAsync, WarpSync
 from warploom.ir.types import Tensor
 
 
@@ -24,7 +24,8 @@ from warploom.ir.types import Tensor
 class _Touch:
     """An access since the last barrier: bytes lo ≤ b < hi of a space.
 
-    `threads` is equal for two accesses in which each thread touches the same elements; None where
+    `proxy` is "async" for what the copy engine does on behalf of the role. `threads` is equal for two
+    accesses in which each thread touches the same elements; None where
     nothing is known of it.
     """
 
@@ -34,10 +35,14 @@ class _Touch:
     writes: bool
     what: str
     threads: tuple[object, ...] | None = None
+    proxy: str = "generic"
 
     def conflicts(self, other: _Touch) -> bool:
+        """Whether `other`, which comes later, must wait for all warps after this one."""
         if self.space != other.space or not (self.writes or other.writes):
             return False
+        if self.proxy == "async" and (self.writes or other.proxy == "async"):
+            return False  # a barrier of its own says when a copy has arrived
         if self.threads is not None and self.threads == other.threads:
             return False
         return self.lo < other.hi and other.lo < self.hi
@@ -66,11 +71,7 @@ class _Inserter:
         for op in block.ops:
             touch = self.touch(op)
             if touch is not None:
-                enemy = next((p for p in sorted(pending, key=_order) if p.conflicts(touch)), None)
-                if enemy is not None:
-                    ops.append(self.barrier(f"{enemy.what}, then {touch.what}", op))
-                    pending = frozenset()
-                pending |= {touch}
+                pending = self.meet(op, {touch}, pending, ops)
             elif isinstance(op, Barrier) or (isinstance(op, WarpSync) and self.warps == 1):
                 pending = frozenset()
             elif isinstance(op, For):
@@ -78,12 +79,32 @@ class _Inserter:
             elif isinstance(op, Split):
                 self.roles(op)
             elif isinstance(op, OneThread):
-                pending = self.block(op.body, pending)
+                # All warps meet before the one thread goes on alone.
+                pending = self.meet(op, _copies(op.body), pending, ops)
             elif isinstance(op, If):
                 pending = self.block(op.then, pending) | self.block(op.orelse, pending)
             ops.append(op)
         block.ops = ops
         return pending
+
+    def meet(
+        self, op: Op, touches: set[_Touch], pending: frozenset[_Touch], ops: list[Op]
+    ) -> frozenset[_Touch]:
+        """Put a barrier before `op`, which makes these accesses, where one is needed."""
+        pairs = [
+            (enemy, touch)
+            for enemy in sorted(pending, key=_order)
+            for touch in sorted(touches, key=_order)
+            if enemy.conflicts(touch)
+        ]
+        if pairs:
+            enemy, touch = pairs[0]
+            why = f"{enemy.what}, then {touch.what}"
+            if any(e.proxy == "generic" and t.proxy == "async" for e, t in pairs):
+                ops.append(FenceAsync(why=why, loc=op.loc))
+            ops.append(self.barrier(why, op))
+            pending = frozenset()
+        return pending | touches
 
     def loop(self, op: For, pending: frozenset[_Touch]) -> frozenset[_Touch]:
         # The second walk enters the body with what its own end leaves open. In another trip the
@@ -142,6 +163,36 @@ def _tensor_numbers(kernel: Kernel) -> dict[Value, int]:
 
 def _order(touch: _Touch) -> tuple[str, int, int, bool, str]:
     return touch.space, touch.lo, touch.hi, touch.writes, touch.what
+
+
+def _copies(block: Block) -> set[_Touch]:
+    """What the copy engine is asked to do in a block of one thread."""
+    found: set[_Touch] = set()
+    for op in block.ops:
+        if isinstance(op, tma.LoadBox | tma.StoreBox):
+            writes = isinstance(op, tma.LoadBox)
+            touch = _shared(_buffer_of(op.address), writes=writes)
+            found.add(replace(touch, proxy="async", what=touch.what + " by the copy engine"))
+        for inner in op.regions():
+            found |= _copies(inner)
+    return found
+
+
+def _buffer_of(address: Value) -> Value:
+    """The buffer that a byte address was computed from."""
+    op = address.owner
+    if isinstance(op, shared_memory.Address):
+        return op.buffer
+    assert isinstance(op, scalar.Binary)
+    inner = [v for v in (op.lhs, op.rhs) if _is_address(v)]
+    return _buffer_of(inner[0])
+
+
+def _is_address(value: Value) -> bool:
+    op = value.owner
+    if isinstance(op, scalar.Binary):
+        return _is_address(op.lhs) or _is_address(op.rhs)
+    return isinstance(op, shared_memory.Address)
 
 
 def _shared(buffer: Value, *, writes: bool) -> _Touch:

@@ -152,6 +152,25 @@ class Layout:
         modes = tuple(_renumber(m, lambda a: a + (a >= axis)) for m in self.modes)
         return Layout(self.shape[:axis] + (1,) + self.shape[axis:], modes, self.warps)
 
+    def window(self, axis: int, start: int, size: int) -> tuple[Layout, int, int] | None:
+        """The layout of `size` coordinates from `start` on along an axis, with the first register of
+        the axis and their number; None where lanes or warps, not whole registers, hold them."""
+        if start == 0 and size == self.shape[axis]:
+            return self, 0, self.reg_extents[axis]
+        modes = [m for m in self.modes if m.axis == axis]
+        slowest = max(modes, key=lambda m: m.stride, default=None)
+        if slowest is None or slowest.place is not Place.REG or self.is_padded(axis):
+            return None
+        step = slowest.stride
+        if start % step or size % step:
+            return None
+        kept = tuple(
+            Mode(m.place, size // step, m.axis, m.stride) if m is slowest else m for m in self.modes
+        )
+        shape = self.shape[:axis] + (size,) + self.shape[axis + 1 :]
+        unit = self.reg_extents[axis] // slowest.extent
+        return Layout(shape, kept, self.warps), start // step * unit, size // step * unit
+
     def permute(self, order: tuple[int, ...]) -> Layout:
         """Axis i of the result is axis order[i] of this layout."""
         place = {old: new for new, old in enumerate(order)}

@@ -137,11 +137,32 @@ def convert(lower: Lowering, op: tile.Convert) -> None:
 @lowers(tile.Slice)
 def slice_tile(lower: Lowering, op: tile.Slice) -> None:
     source, layout, dtype = lower.layout(op.value), lower.layout(op.result), _dtype(op.value)
+    if _slice_registers(lower, op, source, layout):
+        return
     buffer = scratch(lower, dtype, prod(source.shape))
     strides = row_major(source.shape)
     put_to_scratch(lower, buffer, op.value, strides)
     shift = sum(start * stride for start, stride in zip(op.starts, strides, strict=True))
     lower.put(op.result, get_from_scratch(lower, buffer, layout, dtype, strides, shift))
+
+
+def _slice_registers(lower: Lowering, op: tile.Slice, source: Layout, wanted: Layout) -> bool:
+    """Keep some of every thread's registers, where the layouts say that these are the sub-tile."""
+    held = lower.whole(op.value)
+    cuts: list[tuple[int, int]] = []
+    for axis, (start, size) in enumerate(zip(op.starts, op.sizes, strict=True)):
+        found = source.window(axis, start, size)
+        if found is None:
+            return False
+        source = found[0]
+        cuts.append(found[1:])
+    if source != wanted:
+        return False
+    for axis, (start, size) in enumerate(cuts):
+        if size != registers.regs_of(held).extents[axis]:
+            held = lower.build.emit(registers.Slice(value=held, axis=axis, start=start, size=size))
+    lower.put(op.result, held)
+    return True
 
 
 @lowers(tile.Cat)
