@@ -8,38 +8,34 @@ import numpy as np
 
 from warploom.base.diagnostics import Report, Span
 from warploom.base.errors import report
-from warploom.ir.op import Loc, Op
+from warploom.ir.op import Op
 from warploom.sim.machine import Batch
 from warploom.sim.memory import Memory
 
 
-def _first(bad: np.ndarray, m: Batch) -> tuple[tuple[np.ndarray, ...], int]:
+def first_in_block_order(bad: np.ndarray, m: Batch) -> tuple[tuple[int, ...], int]:
     """The first true element in block order, as an index of `bad`, and its linear block."""
     at = np.nonzero(np.moveaxis(bad, -3, 0))
-    first = tuple(int(axis[0]) for axis in at)
-    index = first[1:-2] + (first[0],) + first[-2:]
-    place = first[0] if bad.shape[-3] > 1 else 0
-    return index, int(m.linear[place])  # type: ignore[return-value]
+    block, *rest = (int(axis[0]) for axis in at)
+    index = (*rest[:-2], block, *rest[-2:])
+    return index, int(m.linear[block if bad.shape[-3] > 1 else 0])
 
 
 def element_name(memory: Memory, place: int) -> str:
     """An element of a tensor by its indices, where its place has some, else by its offset."""
-    offset = place - memory.origin
     shape, strides = memory.shape, memory.strides
     if not shape:
-        return f"element {offset}"
-    order = sorted(range(len(shape)), key=lambda axis: -abs(strides[axis]))
+        return f"element {place - memory.origin}"
     found = [0] * len(shape)
-    rest = offset
-    for axis in order:
-        step = strides[axis]
-        if step == 0 or shape[axis] == 1:
-            continue
-        found[axis] = int(rest / step) if step > 0 else -int(rest / -step)
-        found[axis] = min(max(found[axis], 0), shape[axis] - 1)
-        rest -= found[axis] * step
+    rest = place  # counts from the lowest address, so axes that run backwards count from their end
+    for axis in sorted(range(len(shape)), key=lambda axis: -abs(strides[axis])):
+        step = abs(strides[axis])
+        if step and shape[axis] > 1:
+            digit = min(max(rest // step, 0), shape[axis] - 1)
+            rest -= digit * step
+            found[axis] = digit if strides[axis] > 0 else shape[axis] - 1 - digit
     if rest:
-        return f"element at offset {offset}"
+        return f"the element at offset {place - memory.origin}"
     return f"element [{', '.join(map(str, found))}]"
 
 
@@ -53,7 +49,7 @@ def _about(memory: Memory) -> str:
 def out_of_bounds(m: Batch, op: Op, memory: Memory, places: np.ndarray, bad: np.ndarray) -> None:
     """An address outside the tensor or buffer under a true predicate."""
     places = np.broadcast_to(places, bad.shape)
-    index, block = _first(bad, m)
+    index, block = first_in_block_order(bad, m)
     offset = int(places[index]) - (0 if memory.pitch else memory.origin)
     verb = "writes to" if op.OPCODE.endswith("store") else "reads"
     name = f"`{memory.name}`" if memory.name else "a shared buffer"
@@ -75,16 +71,16 @@ def out_of_bounds(m: Batch, op: Op, memory: Memory, places: np.ndarray, bad: np.
 
 def misaligned(m: Batch, op: Op, memory: Memory, vec: int, places: Any, bad: np.ndarray) -> None:
     """A vector access that does not start at a multiple of its width."""
-    index, block = _first(bad, m)
+    index, block = first_in_block_order(bad, m)
     place = int(np.broadcast_to(places, bad.shape)[index])
+    over = (place + memory.unit) % vec * memory.itemsize
     found = report(
         "M003",
         f"`{m.launch.kernel}` accesses `{memory.name}` misaligned",
         op.loc,
         notes=(
             f"block {m.launch.name_block(block)}, {element_name(memory, place)}: an access of "
-            f"{vec * memory.itemsize} bytes starts at address {(place + memory.unit) * memory.itemsize}"
-            " (modulo 64 where it starts)",
+            f"{vec * memory.itemsize} bytes starts {over} bytes after a multiple of its width",
             _about(memory),
         ),
         block=block,
@@ -106,36 +102,43 @@ def read_only(m: Batch, op: Op, memory: Memory) -> None:
 
 
 class Origin:
-    """Where an unwritten value came from."""
+    """What an access read that nobody had written: places and flags, blocks by `linear`."""
 
-    __slots__ = ("block", "element", "loc", "name")
+    __slots__ = ("bad", "linear", "loc", "memory", "places")
 
-    def __init__(self, loc: Loc, name: str, element: str, block: int) -> None:
-        self.loc, self.name, self.element, self.block = loc, name, element, block
+    def __init__(self, m: Batch, op: Op, memory: Memory, places: np.ndarray, bad: np.ndarray):
+        self.loc, self.memory, self.linear = op.loc, memory, m.linear
+        self.places, self.bad = np.broadcast_arrays(places, bad)
+
+    @property
+    def name(self) -> str:
+        """The tensor or buffer in words."""
+        return f"`{self.memory.name}`" if self.memory.name else "a shared buffer"
+
+    def first(self, block: int) -> int:
+        """The lowest unwritten place that this block read, or that any block read."""
+        bad = self.bad
+        if bad.shape[-3] > 1:
+            own = bad & (self.linear == block).reshape(-1, 1, 1)
+            bad = own if own.any() else bad
+        return int(self.places[bad].min())
 
 
-def origin_of(m: Batch, op: Op, memory: Memory, places: np.ndarray, bad: np.ndarray) -> Origin:
-    """The first unwritten element that an access reads."""
-    index, block = _first(bad, m)
-    place = int(np.broadcast_to(places, bad.shape)[index])
-    return Origin(op.loc, memory.name or "a shared buffer", element_name(memory, place), block)
-
-
-def unwritten(m: Batch, op: Op, use: str, origin: Origin) -> None:
-    """An unwritten value that matters. `use` says what it reached."""
-    where = f"`{origin.name}`" if " " not in origin.name else origin.name
-    first = Span.at(op.loc, label=use)
-    spans = [first]
+def unwritten(m: Batch, op: Op, use: str, origin: Origin, loose: np.ndarray) -> None:
+    """An unwritten value that matters at the elements `loose`. `use` says what it reached."""
+    _, block = first_in_block_order(loose, m)
+    spans = [Span.at(op.loc, label=use)]
     if (origin.loc.file, origin.loc.line) != (op.loc.file, op.loc.line):
         spans.append(Span.at(origin.loc, label="read here"))
+    element = element_name(origin.memory, origin.first(block))
     found = report(
         "M002",
-        f"`{m.launch.kernel}` uses memory of {where} that was never written",
+        f"`{m.launch.kernel}` uses memory of {origin.name} that was never written",
         *spans,
-        notes=(f"block {m.launch.name_block(origin.block)}, {origin.element} of {where}",),
+        notes=(f"block {m.launch.name_block(block)}, {element} of {origin.name}",),
         hint="write it before it is read, or mask the read",
-        block=origin.block,
-        tensor=origin.name,
+        block=block,
+        tensor=origin.memory.name,
     )
     m.launch.find(found, op.loc)
 

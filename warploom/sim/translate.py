@@ -1,7 +1,7 @@
 """Turns a kernel's machine IR into steps: one closure an operation, operands by slot number.
 
-A value's slot is freed after its last use, so that its memory can be used again while it is in cache.
-Knows no single operation but the regions' yields.
+A value's slot is freed after its last use, so that its memory can be used again while it is in
+cache. Knows no single operation but the regions' yields.
 """
 
 from __future__ import annotations
@@ -83,6 +83,8 @@ class Translator:
             used = set(op.operand_values())
             if isinstance(op, Yield) and not carries:
                 used = set()
+            elif isinstance(op, For) and not yields_carry(op):
+                used = {op.lo, op.hi, op.step}  # first values were assigned before
             for inner in op.regions():
                 used |= self._note(inner, yields_carry(op))
             self._uses[op] = used
