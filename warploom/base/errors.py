@@ -459,6 +459,8 @@ H027 argument given twice
     The argument is given by position and by name.
 H028 result array does not fit
     The array given as `out=` has another dtype, shape or place than the result.
+H029 tensor not possible for the copy engine
+    The tensor copy engine takes addresses and strides that are multiples of 16 bytes.
 """)
 
 # C: compiler and cache

@@ -194,7 +194,7 @@ def _from_disk(store: cache.DiskCache, key: str) -> Image | None:
         parameters = tuple(
             p if isinstance(p, str) else tuple(p) for p in meta["layout"]["parameters"]
         )
-        layout = Layout(meta["layout"]["format"], parameters)
+        layout = Layout(meta["layout"]["format"], parameters, tuple(meta["layout"]["maps"]))
         return Image(
             held[_CUBIN],
             meta["entry"],

@@ -6,10 +6,12 @@ and compiling never touch the driver. Knows no kernel: a launch is an entry, siz
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import os
 import sys
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -250,6 +252,75 @@ def synchronize(device: int = 0) -> None:
     """Wait for all work on a GPU; raises what it left behind."""
     with Current(device):
         call(api().cuCtxSynchronize(), "waiting for the GPU")
+
+
+# Tensor maps ---------------------------------------------------------------------------------
+
+_MAP_TYPES = {
+    "f16": "FLOAT16",
+    "bf16": "BFLOAT16",
+    "f32": "FLOAT32",
+    "f64": "FLOAT64",
+    "bool": "UINT8",
+    "i8": "UINT8",
+    "u8": "UINT8",
+    "i16": "UINT16",
+    "u16": "UINT16",
+    "i32": "INT32",
+    "u32": "UINT32",
+    "i64": "INT64",
+    "u64": "UINT64",
+}
+
+
+@cache
+def _tensor_map_encoder() -> Any:
+    """The driver's function itself: what the bindings have it write to may not be aligned."""
+    cuda = api()
+    name = b"cuTensorMapEncodeTiled"
+    found, _ = call(cuda.cuGetProcAddress(name, 12000, 0), f"finding {name.decode()}")
+    number, pointer = ctypes.c_uint32, ctypes.c_void_p
+    return ctypes.CFUNCTYPE(
+        *(ctypes.c_int, pointer, ctypes.c_int, number, pointer, pointer, pointer, pointer, pointer),
+        *(ctypes.c_int,) * 4,
+    )(int(found))
+
+
+def encode_tensor_map(
+    dtype: str,
+    address: int,
+    extents: Sequence[int],
+    strides: Sequence[int],
+    box: Sequence[int],
+    swizzle: int,
+) -> bytes:
+    """The 128 bytes of a tensor map, axes fastest first; `strides` in bytes, without the first.
+
+    What lies outside reads as zero. `swizzle` is the span in bytes, 0 for none.
+    """
+    cuda = api()
+    kind = f"CU_TENSOR_MAP_DATA_TYPE_{_MAP_TYPES[dtype]}"
+    span = f"CU_TENSOR_MAP_SWIZZLE_{f'{swizzle}B' if swizzle else 'NONE'}"
+    memory = ctypes.create_string_buffer(128 + 64)
+    start = -(-ctypes.addressof(memory) // 64) * 64
+    rank = len(extents)
+    longs, words = ctypes.c_uint64 * rank, ctypes.c_uint32 * rank
+    status = _tensor_map_encoder()(
+        start,
+        int(getattr(cuda.CUtensorMapDataType, kind)),
+        rank,
+        address,
+        longs(*extents),
+        longs(*strides),
+        words(*box),
+        words(*(1,) * rank),
+        int(cuda.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE),
+        int(getattr(cuda.CUtensorMapSwizzle, span)),
+        int(cuda.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B),
+        int(cuda.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+    )
+    call((cuda.CUresult(status),), "describing a tensor to the copy engine")
+    return ctypes.string_at(start, 128)
 
 
 # Modules and launches ------------------------------------------------------------------------

@@ -11,9 +11,9 @@ from typing import Any
 
 from warploom.base.errors import error
 from warploom.base.target import Target, target_of
-from warploom.ir.kernel import Kernel
+from warploom.ir.kernel import Kernel, TensorMap
 from warploom.runtime import compile as compiler
-from warploom.runtime import driver
+from warploom.runtime import driver, tensor_maps
 from warploom.runtime.arguments import Arguments
 from warploom.runtime.arrays import SIM, View
 from warploom.runtime.graph import recording
@@ -48,16 +48,19 @@ class SimVariant:
 
     def launch(self, grid: Grid, arguments: Arguments, stream: int | None) -> None:
         """Run all blocks and return when they are done."""
+        tensor_maps.check(self.kernel.maps, arguments)
         counters.simulated_launches += 1
         _say_once()
         self.program.run(grid, self.arguments(arguments))
 
     def bound(self, grid: Grid, arguments: Arguments, stream: int | None) -> BoundSim:
         """The launch with its arguments prepared."""
+        tensor_maps.check(self.kernel.maps, arguments)
         return BoundSim(self.program, grid, self.arguments(arguments), arguments)
 
     def check(self, grid: Grid, arguments: Arguments, seed: int) -> RunResult:
         """Run all blocks in checked mode."""
+        tensor_maps.check(self.kernel.maps, arguments)
         counters.simulated_launches += 1
         return self.program.run(grid, self.arguments(arguments), checked=True, seed=seed)
 
@@ -92,11 +95,12 @@ class BoundSim:
 class GpuVariant:
     """A loaded cubin."""
 
-    __slots__ = ("_packs", "image", "layout", "loaded", "written")
+    __slots__ = ("_packs", "image", "layout", "loaded", "maps", "written")
 
     def __init__(self, image: compiler.Image, device: int) -> None:
         self.image = image
         self.layout = image.layout
+        self.maps = tuple(TensorMap.parse(text) for text in image.layout.maps)
         self.loaded = driver.load(image.cubin, image.entry, image.shared_bytes, device)
         self.written = image.written
         # Packs that no launch uses right now: taking and giving back is atomic in Python.
@@ -111,9 +115,15 @@ class GpuVariant:
             pack = self._packs.pop()
         except IndexError:
             pack = Pack(self.layout)
-        words = pack.fill(self.layout.values(arguments.values, arguments.strides))
+        words = self.fill(pack, arguments)
         driver.launch(self.loaded, device, stream, grid, self.image.threads, words)
         self._packs.append(pack)
+
+    def fill(self, pack: Pack, arguments: Arguments) -> int:
+        """Pack the arguments of a launch; returns the address of the array of pointers."""
+        words = self.layout.values(arguments.values, arguments.strides)
+        maps = tensor_maps.encoded(self.maps, arguments) if self.maps else ()
+        return pack.fill(words, maps)
 
     def bound(self, grid: Grid, arguments: Arguments, stream: int | None) -> BoundGpu:
         """The launch with its arguments packed."""
@@ -146,7 +156,7 @@ class BoundGpu:
         self._keep = arguments
         self._loaded = variant.loaded
         self._pack = Pack(variant.layout)
-        self._words = self._pack.fill(variant.layout.values(arguments.values, arguments.strides))
+        self._words = variant.fill(self._pack, arguments)
         self._stream = stream
         self._threads = variant.image.threads
         if self._device not in self._loaded.prepared:
