@@ -28,7 +28,8 @@ from warploom.ir.types import (
 _TOKEN = re.compile(
     r"""\s*(?:(?P<string>"(?:\\.|[^"\\])*")
     |(?P<value>%[\w.]+)
-    |(?P<type>(?:tensor|buffer|shared|barriers)<[^>]*>|[a-z]\w*(?:@\w+|<[\dx~]*>|\[[\dx]*\])(?:\ \([\dx]*;[^)]*\))?)
+    |(?P<type>(?:tensor|buffer|shared|barriers)<[^>]*>
+        |[a-z]\w*(?:@\w+|<[\dx~]*>|\[[\dx]*\])(?:\ \([\dx]*;[^)]*\))?)
     |(?P<place>@\d+:\d+)
     |(?P<number>-?(?:inf|nan|\d[\d.]*(?:e[-+]?\d+)?)\b)
     |(?P<word>@?[\w.]+)

@@ -10,8 +10,8 @@ from warploom.ir.ops.roles import Split
 
 
 def walk_roles(kernel: Kernel) -> Iterator[tuple[Op, int]]:
-    """Every operation with the number of warps that execute it together: those of its role's replica,
-    or of the block before the roles split."""
+    """Every operation with the number of warps that execute it together: those of its role's
+    replica, or of the block before the roles split."""
     yield from _walk(kernel.body, kernel.warps)
 
 

@@ -107,8 +107,8 @@ class Buffer:
 class SharedTile:
     """Stages tile and roles: a tile in shared memory, or `slots` of them one after another.
 
-    `layout` is of the tile as stored; `order` says which stored axis is axis i of the tile, so that a
-    transposed view moves nothing. At the machine stage such a value has become a byte address.
+    `layout` is of the tile as stored; `order` says which stored axis is axis i of the tile, so that
+    a transposed view moves nothing. At the machine stage such a value has become a byte address.
     """
 
     dtype: DType

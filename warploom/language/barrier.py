@@ -80,7 +80,7 @@ def barrier(count: int = 1, arrivals: int = 1) -> Barrier:
 
 @vocabulary
 def fence_async() -> None:
-    """Order this thread's earlier ordinary accesses to shared memory before later asynchronous ones.
+    """Order this thread's earlier ordinary accesses to shared memory before asynchronous ones.
 
     Executes: every thread that reaches it. Since: sm_90. PTX: fence.proxy.async.shared::cta.
     """

@@ -16,10 +16,10 @@ from warploom.language.values import Window, kind_of
 def copy_async(source: Any, target: Any, barrier: Barrier | None = None, cache: str = "") -> None:
     """Begin to copy a window of a tensor to a tile in shared memory, or a tile to a window.
 
-    To shared memory the bytes complete on `barrier`; in `with ring.put() as …` that is the item's own.
-    What lies outside the tensor arrives as zero and is not written. A copy to a tensor joins the
-    thread's bulk group: `wl.copy_commit()`, `wl.copy_wait()`. Stand it in `wl.one_thread()`, or in a
-    `put`. `cache`: "", "evict_first", "evict_last", "evict_normal".
+    To shared memory the bytes complete on `barrier`; in `with ring.put() as …` that is the item's
+    own. What lies outside the tensor arrives as zero and is not written. A copy to a tensor joins
+    the thread's bulk group: `wl.copy_commit()`, `wl.copy_wait()`. Stand it in `wl.one_thread()`, or
+    in a `put`. `cache`: "", "evict_first", "evict_last", "evict_normal".
 
     Shapes: equal. Executes: one thread. Since: sm_90. PTX: cp.async.bulk.tensor.
     """
@@ -94,8 +94,8 @@ def copy_commit() -> None:
 
 @vocabulary
 def copy_wait(pending: int = 0, reads: bool = False) -> None:
-    """Wait until at most `pending` groups of this thread are open; with `reads`, until the shared tiles
-    have been read and may be overwritten (the tensor need not have the data yet).
+    """Wait until at most `pending` groups of this thread are open; with `reads`, until the shared
+    tiles have been read and may be overwritten (the tensor need not have the data yet).
 
     Executes: the thread that began the copies. Since: sm_90. PTX: cp.async.bulk.wait_group(.read).
     """

@@ -1,4 +1,4 @@
-"""Pipes: rings of shared tiles between roles. Counts, bytes and phases are derived; nobody types one."""
+"""Pipes: rings of shared tiles between roles, whose counts, bytes and phases are derived."""
 
 from __future__ import annotations
 
@@ -170,9 +170,9 @@ class Item(Handle):
         return self.tiles[index]
 
     def release(self, after: Pending | None = None, behind: int = 0) -> None:
-        """Hand the item back. `after` is the pending product that reads it; with `behind=n` the item
-        taken n before this one goes back now instead, when its product has retired, and what a loop
-        still holds goes back at its end.
+        """Hand the item back. `after` is the pending product that reads it; with `behind=n` the
+        item taken n before this one goes back now instead, when its product has retired, and what a
+        loop still holds goes back at its end.
 
         Executes: one thread of each warp of the role. Since: sm_90. PTX: mbarrier.arrive.
         """
@@ -227,8 +227,8 @@ class Get(Region):
 def pipe(stages: int, slots: Sequence[Shared] | Shared) -> Pipe:
     """A ring of `stages` items between roles; `slots` are the shared tiles that make an item.
 
-    One role puts (`with ring.put() as (a, b):` and copies inside), others take: every replica of every
-    taking role takes every item. Barriers, announced bytes and phases follow from the roles.
+    One role puts (`with ring.put() as (a, b):` and copies inside), others take: every replica of
+    every taking role takes every item. Barriers, announced bytes and phases follow from the roles.
 
     Shapes: `wl.shared` tiles without slots of their own. Executes: the block. Since: sm_90.
     PTX: mbarrier.

@@ -13,7 +13,7 @@ from warploom.language.values import Tile, kind_of
 
 
 class Pending(Handle):
-    """A tile that the matrix unit may still be writing: add further products, or `wait()` for it."""
+    """A tile that the matrix unit may still be writing: add products, or `wait()` for it."""
 
     attributes = ("shape", "wait", "settle")
 
@@ -53,8 +53,8 @@ def begun(acc: Any) -> Value:
 def dot_async(a: Shared, b: Shared, acc: Tile | Pending) -> Pending:
     """Begin acc + a·b; the result is pending until `.wait()`.
 
-    Shapes: a (M, K) and b (K, N) in shared memory (f16 or bf16), acc (M, N) in f32. M is a multiple of
-    64, N of 8 up to 256, K of 16. `.T` of a shared tile costs nothing.
+    Shapes: a (M, K) and b (K, N) in shared memory (f16 or bf16), acc (M, N) in f32. M is a multiple
+    of 64, N of 8 up to 256, K of 16. `.T` of a shared tile costs nothing.
     Executes: a role of 4 warps. Since: sm_90a. PTX: wgmma.mma_async.
     """
     for name, given in (("a", a), ("b", b)):

@@ -1,5 +1,5 @@
-"""What `with` opens in a kernel: pieces of program that some threads run, or that share an item of a
-pipe. Knows no syntax: the front end calls `enter` and `leave`."""
+"""What `with` opens in a kernel: pieces of program that some threads run, or that share an item of
+a pipe. Knows no syntax: the front end calls `enter` and `leave`."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ class OneThread(_Nested):
 def one_thread(per: str = "role") -> OneThread:
     """What stands inside runs in one fixed thread of the role (`per="warp"`: of each of its warps).
 
-    The lanes of the warp meet first, so the thread comes after what its warp did. Copies, announcements
-    and arrivals stand here.
+    The lanes of the warp meet first, so the thread comes after what its warp did. Copies,
+    announcements and arrivals stand here.
 
     Shapes: none.
     Executes: lane 0 of the role's first warp, or of each warp.

@@ -94,7 +94,7 @@ class RoleRegion(Nested):
 
 @vocabulary
 def roles() -> Roles:
-    """The roles of the block, as the last statement of a kernel: inside stand `with wl.role(…):` only.
+    """The roles of the block: the last statement of a kernel, and inside only `with wl.role(…):`.
 
     Scalars and shared tiles from before are visible in all roles, register tiles in none.
 
@@ -107,9 +107,9 @@ def roles() -> Roles:
 def role(name: str, warps: int = 4, replicas: int = 1, registers: int = 0) -> RoleRegion:
     """One role: `warps` warps, `replicas` times; `with wl.role("math", warps=4, replicas=2) as r:`.
 
-    `registers` a thread is a multiple of 8 from 24 to 240; 0 lets the compiler divide what the block
-    has. `r` is the number of the replica, from 0. A role of 4, 8, … warps starts at a warpgroup; smaller
-    ones share a warpgroup and its number of registers.
+    `registers` a thread is a multiple of 8 from 24 to 240; 0 lets the compiler divide what the
+    block has. `r` is the number of the replica, from 0. A role of 4, 8, … warps starts at a
+    warpgroup; smaller ones share a warpgroup and its number of registers.
 
     Executes: its warps. Since: sm_90 (registers: sm_90a). PTX: setmaxnreg.
     """

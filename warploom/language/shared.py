@@ -103,8 +103,9 @@ class Shared(Handle):
 def shared(shape: Any, dtype: DType, slots: int = 0, swizzle: int | None = None) -> Shared:
     """A tile in the block's shared memory for the whole kernel, or a ring of `slots` of them.
 
-    `swizzle` is the span in bytes within which 16-byte chunks are mixed (128, 64, 32, or 0 for none);
-    copies and products need it to agree, so by default the widest that divides a row is taken.
+    `swizzle` is the span in bytes within which 16-byte chunks are mixed (128, 64, 32, or 0 for
+    none); copies and products need it to agree, so by default the widest that divides a row is
+    taken.
 
     Shapes: constants. Executes: the block, before its roles split. Since: sm_80.
     """

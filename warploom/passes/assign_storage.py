@@ -54,7 +54,7 @@ class _Storages:
         block.ops = ops
 
     def in_place(self, op: Mma | WaitGroup) -> list[Op]:
-        """Accumulator and result are one storage; one that has none yet is copied into a new one."""
+        """Accumulator and result are one storage; an accumulator without one gets a copy in it."""
         before: list[Op] = []
         if not op.acc.storage:
             declare = self.declare(op.result, op)

@@ -24,8 +24,8 @@ from warploom.ir.types import Tensor
 class _Touch:
     """An access since the last barrier: bytes lo ≤ b < hi of a space.
 
-    `proxy` is "async" for what the copy engine does on behalf of the role. `threads` is equal for two
-    accesses in which each thread touches the same elements; None where
+    `proxy` is "async" for what the copy engine does on behalf of the role. `threads` is equal for
+    two accesses in which each thread touches the same elements; None where
     nothing is known of it.
     """
 
@@ -113,7 +113,7 @@ class _Inserter:
         return pending | self.block(op.body, pending | leaves)
 
     def roles(self, op: Split) -> None:
-        """Each role keeps its own order, with its own barrier; order between roles is not made here."""
+        """Each role keeps its own order, with its own barrier; order between roles is not ours."""
         for number, body in enumerate(op.bodies):
             self.warps = op.warps[number]
             self.barrier_id = op.barrier[number]

@@ -111,7 +111,8 @@ def _lower_split(lower: Lowering, op: Split) -> None:
         _lower_block(lower, source, body)
         body.ops[:0] = lower.prologue.block.ops
         bodies.append(body)
-    # Nothing follows the roles, so the coordinates of the block before them are not asked for again.
+    # Nothing follows the roles, so the coordinates of the block before them are not asked for
+    # again.
     lower.begin_role()
     lower.prologue = outer
     op.bodies = tuple(bodies)

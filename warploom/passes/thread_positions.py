@@ -1,6 +1,6 @@
 """Turns the hidden positions of rings into carried values: each role counts, for each ring that it
-uses, the slot and the phase of its next item, through loops, branches and zero-trip paths. Nothing is
-reset between the tiles of a persistent kernel."""
+uses, the slot and the phase of its next item, through loops, branches and zero-trip paths. Nothing
+is reset between the tiles of a persistent kernel."""
 
 from __future__ import annotations
 

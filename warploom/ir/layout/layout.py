@@ -153,8 +153,8 @@ class Layout:
         return Layout(self.shape[:axis] + (1,) + self.shape[axis:], modes, self.warps)
 
     def window(self, axis: int, start: int, size: int) -> tuple[Layout, int, int] | None:
-        """The layout of `size` coordinates from `start` on along an axis, with the first register of
-        the axis and their number; None where lanes or warps, not whole registers, hold them."""
+        """The layout of `size` coordinates from `start` on along an axis, with the first register
+        of the axis and their number; None where lanes or warps, not whole registers, hold them."""
         if start == 0 and size == self.shape[axis]:
             return self, 0, self.reg_extents[axis]
         modes = [m for m in self.modes if m.axis == axis]

@@ -1,5 +1,5 @@
-"""Shared-memory layouts: where an element of a tile lies, in bytes, with the XOR swizzle of the copy
-engine and the matrix unit. Pure and hashable; knows no buffer and no instruction."""
+"""Shared-memory layouts: where an element of a tile lies, in bytes, with the XOR swizzle of the
+copy engine and the matrix unit. Pure and hashable; knows no buffer and no instruction."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class SharedLayout:
     With a swizzle of `swizzle` bytes the last axis is cut into panels of that many bytes: a panel
     holds all rows, `swizzle` bytes each, and the 16-byte chunk number within the span is xored with
     the number of the 128-byte line (modulo the chunks of a span). Without a swizzle there is one
-    panel. A tile wider than the span is a row of panels, each the target of one copy box. Source: PTX ISA, "Tensor
-    swizzling modes".
+    panel. A tile wider than the span is a row of panels, each the target of one copy box. Source:
+    PTX ISA, "Tensor swizzling modes".
     """
 
     shape: tuple[int, ...]

@@ -97,8 +97,8 @@ class If(Op):
 
 @op("control.one_thread", effects=(Effect.CONTROL,), executes=Actor.ROLE)
 class OneThread(Op):
-    """Run the body by one fixed thread of the role (`per` "role": lane 0 of its first warp) or of each
-    warp ("warp": lane 0 of each), after the lanes of the warp have met."""
+    """Run the body by one fixed thread of the role (`per` "role": lane 0 of its first warp) or of
+    each warp ("warp": lane 0 of each), after the lanes of the warp have met."""
 
     per: str = attribute(default="role")
     body: Block = region()

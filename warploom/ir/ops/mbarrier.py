@@ -1,7 +1,7 @@
 """mbarriers: phases that complete when all arrivals and all announced bytes are in. PTX mbarrier.
 
-Before the machine stage a barrier is a value of type `Barriers`, at the machine stage its byte address
-in shared memory (i32).
+Before the machine stage a barrier is a value of type `Barriers`, at the machine stage its byte
+address in shared memory (i32).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def barrier_of(value: Value) -> None:
 
 @op("mbarrier.alloc", stages=_TILE, effects=(Effect.ALLOCATE,), executes=Actor.BLOCK, since="sm_90")
 class Alloc(Op):
-    """`count` barriers whose phases take `arrivals` arrivals each, initialised before any role runs."""
+    """`count` barriers whose phases take `arrivals` arrivals each, made before any role runs."""
 
     count: int = attribute()
     arrivals: int = attribute()
@@ -49,8 +49,8 @@ class At(Op):
 
 @op("mbarrier.init", stages=Stage.MACHINE, effects=_SYNC, since="sm_90")
 class Init(Op):
-    """Make a barrier whose phases take `arrivals` arrivals; phase 0 begins. By one thread; others see
-    it after `sync.fence_barrier_init` and a block barrier."""
+    """Make a barrier whose phases take `arrivals` arrivals; phase 0 begins. By one thread; others
+    see it after `sync.fence_barrier_init` and a block barrier."""
 
     barrier: Value = operand()
     arrivals: int = attribute()
@@ -62,8 +62,8 @@ class Init(Op):
 
 @op("mbarrier.arrive", effects=_SYNC, since="sm_90")
 class Arrive(Op):
-    """`count` arrivals by every thread that executes this: stand it in `control.one_thread`. Release
-    at block scope."""
+    """`count` arrivals by every thread that executes this: stand it in `control.one_thread`.
+    Release at block scope."""
 
     barrier: Value = operand()
     count: int = attribute(default=1)
@@ -100,8 +100,8 @@ class Wait(Op):
 
 @op("mbarrier.test", effects=_SYNC, executes=Actor.ROLE, since="sm_90")
 class Test(Op):
-    """Whether the phase with this parity has completed, without waiting; the warps of a role may see
-    different answers."""
+    """Whether the phase with this parity has completed, without waiting; the warps of a role may
+    see different answers."""
 
     barrier: Value = operand()
     parity: Value = operand()

@@ -1,4 +1,4 @@
-"""Warps of a block that run different instruction streams, and the hidden positions of their pipes."""
+"""Roles: warps of a block with instruction streams of their own, and positions in their pipes."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _TILE = Stage.TILE | Stage.ROLES
 class Split(Op):
     """The last operation of a kernel before its yield: each role runs its body, replicas share one.
 
-    `warps` is a replica's, `first` the role's first warp in the block (-1 until place_roles), a role of
-    4k warps starts at a multiple of 4. `registers` is 0 where the role keeps what it enters with.
-    Inside a body `index.warp` counts from the replica's first warp; barriers of the role take
+    `warps` is a replica's, `first` the role's first warp in the block (-1 until place_roles), a
+    role of 4k warps starts at a multiple of 4. `registers` is 0 where the role keeps what it enters
+    with. Inside a body `index.warp` counts from the replica's first warp; barriers of the role take
     `sync.barrier` number `barrier` + replica.
     """
 
@@ -74,8 +74,8 @@ class SetRegisters(Op):
 @op("roles.position", stages=_TILE, effects=(Effect.CONTROL,), executes=Actor.ROLE)
 class Position(Op):
     """The next place in ring number `ring` of `stages` slots: its slot, and the parity of the phase
-    that fills it. Each role (replica) counts for itself from 0 over the whole kernel; thread_positions
-    turns the count into carried values."""
+    that fills it. Each role (replica) counts for itself from 0 over the whole kernel;
+    thread_positions turns the count into carried values."""
 
     ring: int = attribute()
     stages: int = attribute()
@@ -90,9 +90,9 @@ class Position(Op):
 
 @op("roles.hand_back", stages=_TILE, effects=(Effect.SYNC,), executes=Actor.ROLE)
 class HandBack(Op):
-    """Hand back the item of ring `ring` that was taken `behind` items before the last one taken, if it
-    was not handed back: one arrival a warp on its barrier of `empty`. What a loop leaves held is handed
-    back at its end, once the matrix unit has retired. thread_positions writes it out."""
+    """Hand back the item of ring `ring` that was taken `behind` items before the last one taken, if
+    it was not handed back: one arrival a warp on its barrier of `empty`. What a loop leaves held is
+    handed back at its end, once the matrix unit has retired. thread_positions writes it out."""
 
     empty: Value = operand()
     ring: int = attribute()

@@ -1,6 +1,6 @@
-"""Tiles in shared memory before the machine stage: allocation, views, and moves to and from registers.
+"""Tiles in shared memory before the machine stage: allocation, views, moves to and from registers.
 
-A view moves no data. lower_shared turns buffers and views into byte addresses.
+A view moves no data. lower_tiles turns buffers and views into byte addresses.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def single_of(value: Value) -> SharedTile:
 
 @op("shared.alloc", stages=_TILE, effects=(Effect.ALLOCATE,), executes=Actor.BLOCK)
 class Alloc(Op):
-    """`slots` tiles (0: one, without an index) in the block's shared memory for the whole kernel, at
-    top level. `swizzle` is the span in bytes: 0, 32, 64 or 128. Uninitialised."""
+    """`slots` tiles (0: one, without an index) in the block's shared memory for the whole kernel,
+    at top level. `swizzle` is the span in bytes: 0, 32, 64 or 128. Uninitialised."""
 
     dtype: DType = attribute()
     shape: tuple[int, ...] = attribute()

@@ -32,8 +32,8 @@ class BufferOp(Op):
 
 @op("shared_memory.address", stages=Stage.MACHINE, executes=Actor.WARP)
 class Address(Op):
-    """Byte address of a buffer in the block's shared memory, as copies, barriers and matrix operands
-    take it (i32)."""
+    """Byte address of a buffer in the block's shared memory, as copies, barriers and matrix
+    operands take it (i32)."""
 
     buffer: Value = operand()
 

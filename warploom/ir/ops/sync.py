@@ -8,7 +8,8 @@ from warploom.ir.op import Actor, Effect, Op, Stage, attribute, check, op
 @op("sync.barrier", stages=Stage.MACHINE, effects=(Effect.SYNC,), executes=Actor.ROLE)
 class Barrier(Op):
     """All `threads` threads arrive and wait; what they wrote to shared and global memory before is
-    seen by all of them after. `per_replica`: the barrier's number is `id` + the replica's. PTX bar.sync."""
+    seen by all of them after. `per_replica`: the barrier's number is `id` + the replica's. PTX
+    bar.sync."""
 
     threads: int = attribute()
     id: int = attribute(default=0)

@@ -1,4 +1,4 @@
-"""The tensor copy engine: boxes of a global tensor to and from shared memory. PTX cp.async.bulk.tensor.
+"""The tensor copy engine: boxes between tensors and shared memory. PTX cp.async.bulk.tensor.
 
 Everything here is issued by one thread (`control.one_thread`) and completes later. Elements outside
 the tensor arrive as zero and are not written; the bytes of the whole box count either way.
@@ -76,8 +76,8 @@ class Load(Op):
     since="sm_90",
 )
 class Store(Op):
-    """Copy a tile in shared memory to a window of a tensor, or combine it there (`reduce`). Ends up in
-    the thread's current bulk group."""
+    """Copy a tile in shared memory to a window of a tensor, or combine it there (`reduce`). Ends up
+    in the thread's current bulk group."""
 
     tensor: Value = operand()
     starts: tuple[Value, ...] = operands()
@@ -98,8 +98,8 @@ class Store(Op):
     since="sm_90",
 )
 class LoadBox(Op):
-    """One box through map number `map` of the kernel to byte address `address`. `coordinates` are in
-    elements, fastest axis first; `bytes` is the size of the box."""
+    """One box through map number `map` of the kernel to byte address `address`. `coordinates` are
+    in elements, fastest axis first; `bytes` is the size of the box."""
 
     tensor: Value = operand()
     coordinates: tuple[Value, ...] = operands()

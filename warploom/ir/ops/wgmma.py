@@ -1,8 +1,8 @@
 """The matrix unit of a warpgroup: asynchronous D += A·B with operands in shared memory. PTX wgmma.
 
 The accumulator of a 64-row block lives in the registers of four warps: warp w, lane l holds rows
-16w + l/4 and 16w + l/4 + 8, columns 8j + 2(l mod 4) and the next one. `ir/layout/fragments.py` states
-this as a layout. Operand and result of a product are one storage.
+16w + l/4 and 16w + l/4 + 8, columns 8j + 2(l mod 4) and the next one. `ir/layout/fragments.py`
+states this as a layout. Operand and result of a product are one storage.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Begin(Op):
 )
 class Dot(Op):
     """Begin acc + a·b for a of shape (M, K), b of (K, N), acc of (M, N) f32, and close a group. The
-    result must not be read before `wgmma.wait`. M is a multiple of 64 a warpgroup of the role, N of 8
-    up to 256, K of 16."""
+    result must not be read before `wgmma.wait`. M is a multiple of 64 a warpgroup of the role, N of
+    8 up to 256, K of 16."""
 
     a: Value = operand()
     b: Value = operand()
@@ -63,8 +63,8 @@ class Dot(Op):
 
 @op("wgmma.wait", stages=_TILE, effects=(Effect.SYNC,), executes=Actor.ROLE, since="sm_90a")
 class Wait(Op):
-    """Wait until at most `pending` groups of this warpgroup are in flight; the result is `acc`, readable
-    if its group is not among them."""
+    """Wait until at most `pending` groups of this warpgroup are in flight; the result is `acc`,
+    readable if its group is not among them."""
 
     acc: Value = operand()
     pending: int = attribute(default=0)
@@ -85,8 +85,8 @@ class Wait(Op):
     since="sm_90a",
 )
 class Settle(Op):
-    """Wait until at most `pending` groups are in flight; `acc` stays pending. What older groups read
-    may be overwritten after this."""
+    """Wait until at most `pending` groups are in flight; `acc` stays pending. What older groups
+    read may be overwritten after this."""
 
     acc: Value = operand()
     pending: int = attribute()
@@ -108,12 +108,12 @@ class Fence(Op):
     "wgmma.mma", stages=_MACHINE, effects=(Effect.READ_SHARED,), executes=Actor.WARP, since="sm_90a"
 )
 class Mma(Op):
-    """One instruction m64nNk16 on row block `block` of the accumulator (registers 2·block, 2·block + 1
-    of axis 0), in place: the result has the storage of `acc`.
+    """One instruction m64nNk16 on row block `block` of the accumulator (registers 2·block, 2·block
+    + 1 of axis 0), in place: the result has the storage of `acc`.
 
     `a` and `b` are byte addresses of the first element. For each operand: `swizzle` span in bytes,
-    `lead` and `stride` as the matrix descriptor takes them (bytes), `transposed` where the axis of K
-    is not the contiguous one.
+    `lead` and `stride` as the matrix descriptor takes them (bytes), `transposed` where the axis of
+    K is not the contiguous one.
     """
 
     acc: Value = operand()
@@ -155,8 +155,8 @@ class Commit(Op):
     "wgmma.wait_group", stages=_MACHINE, effects=(Effect.SYNC,), executes=Actor.WARP, since="sm_90a"
 )
 class WaitGroup(Op):
-    """Wait until at most `pending` groups are in flight and bind `acc`, in place: what reads the result
-    comes after the wait."""
+    """Wait until at most `pending` groups are in flight and bind `acc`, in place: what reads the
+    result comes after the wait."""
 
     acc: Value = operand()
     pending: int = attribute()
@@ -167,8 +167,8 @@ class WaitGroup(Op):
 
 @op("wgmma.drain", effects=(Effect.SYNC,), executes=Actor.ROLE, since="sm_90a")
 class Drain(Op):
-    """Wait until at most `pending` groups of this warpgroup are in flight, binding no accumulator: what
-    older groups read may be overwritten after this."""
+    """Wait until at most `pending` groups of this warpgroup are in flight, binding no accumulator:
+    what older groups read may be overwritten after this."""
 
     pending: int = attribute(default=0)
 

@@ -70,8 +70,8 @@ class Lowering:
         self.begin_role()
 
     def begin_role(self) -> None:
-        """Coordinates depend on nothing but lane and warp, so they are made once, before all else of
-        the role: warp numbers count within it."""
+        """Coordinates depend on nothing but lane and warp, so they are made once, before all else
+        of the role: warp numbers count within it."""
         self.prologue = Builder(Block(), self.kernel.loc)
         self._coordinates: dict[tuple[Layout, int, int], Value] = {}
         self._digits: dict[tuple[Layout, Mode, int, int], Value] = {}

@@ -1,4 +1,4 @@
-"""Windows that the copy engine moves: one descriptor a tensor and box, one box a panel of the tile."""
+"""Windows that the copy engine moves: one descriptor a tensor and box, one box a panel."""
 
 from __future__ import annotations
 

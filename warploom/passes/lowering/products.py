@@ -1,5 +1,6 @@
-"""Products of the matrix unit: one instruction a 64-row block and 16 elements of K, with the numbers
-that matrix descriptors take. Source: PTX ISA, "Asynchronous warpgroup-level matrix instructions"."""
+"""Products of the matrix unit: one instruction a 64-row block and 16 elements of K, with the
+numbers that matrix descriptors take. Source: PTX ISA, "Asynchronous warpgroup-level matrix
+instructions"."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ _BLOCK = 64  # rows of A an instruction
 
 @dataclass(frozen=True, slots=True)
 class _Operand:
-    """How one operand is described: its swizzle, offsets between atoms, and whether K is the slow axis."""
+    """How one operand is described: swizzle, offsets between atoms, whether K is the slow axis."""
 
     kind: SharedTile
     k_axis: int
@@ -40,7 +41,7 @@ class _Operand:
         return _ATOM_ROWS * self.kind.layout.swizzle
 
     def byte_of(self, outer: int, k: int) -> int:
-        """Bytes from the tile's start to the atom that holds (outer, k); no swizzle below an atom."""
+        """Bytes from the tile's start to (outer, k), as descriptors count: before the swizzle."""
         layout = self.kind.layout
         row, column = (k, outer) if self.transposed else (outer, k)
         panel, inside = divmod(column * layout.itemsize, layout.swizzle)
@@ -62,10 +63,11 @@ def _operand(op: wgmma.Dot, value: Value, k_axis: int, name: str) -> _Operand:
 
 @lowers(wgmma.Dot)
 def dot(lower: Lowering, op: wgmma.Dot) -> None:
-    if lower.layout(op.result).warps != WARPGROUP:
+    warps = lower.layout(op.result).warps
+    if warps != WARPGROUP:
         raise error(
             "L014",
-            f"a product runs in a role of 4 warps, and this one has {lower.layout(op.result).warps}",
+            f"a product runs in a role of {WARPGROUP} warps, and this one has {warps}",
             op.loc,
             label="this product",
             hint="use replicas: `wl.role(…, warps=4, replicas=2)`",

@@ -1,7 +1,7 @@
 """Tiles in shared memory: buffers, views as byte offsets, swizzled element addresses, and barriers.
 
-A view of the tile stage becomes a place: a buffer and the bytes from its start. The swizzle is an xor of
-integers here; after this no operation knows of it but by the numbers it is given.
+A view of the tile stage becomes a place: a buffer and the bytes from its start. The swizzle is an
+xor of integers here; after this no operation knows of it but by the numbers it is given.
 """
 
 from __future__ import annotations
