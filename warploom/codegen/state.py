@@ -18,7 +18,6 @@ from warploom.codegen.registry import emits
 from warploom.codegen.wishes import wishes
 from warploom.ir.kernel import Kernel
 from warploom.ir.op import UNKNOWN, Block, Value
-from warploom.ir.ops.control import Declare
 from warploom.ir.types import Regs, Scalar
 
 
@@ -149,9 +148,14 @@ class Emitter:
         """Let a value take the storage of another one, which, like all views of it, is gone."""
         root = self.place(old).root
         for value, place in self.places.items():
-            if place.root == root and not isinstance(value.owner, Declare):
+            if place.root == root:
                 self._overwritten.add(value)
         self.places[new] = Place.of(root, extents_of(new), mutable=True)
+
+    def assigned(self, storage: Value) -> Place:
+        """The place of a storage that is given a value now."""
+        self._overwritten.discard(storage)
+        return self.place(storage)
 
     # ---- statements ------------------------------------------------------------------------
 

@@ -80,7 +80,7 @@ def declare(out: Emitter, op: ops.Declare) -> None:
 
 @emits(ops.Assign)
 def assign(out: Emitter, op: ops.Assign) -> None:
-    target, source = out.place(op.target), out.place(op.source)
+    source, target = out.place(op.source), out.assigned(op.target)
     found = out.walk(target.extents, target, source)
     to, register = found.registers
     if source.root == target.root and to != register:
