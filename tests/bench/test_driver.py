@@ -64,6 +64,20 @@ def test_every_case_gives_a_row_and_the_file_is_valid(toy: Any) -> None:
     assert heard[0] == "toy: good"
 
 
+@pytest.mark.slow
+def test_cases_that_share_a_process_lose_one_row_to_a_fault(toy: Any, tmp_path: Path) -> None:
+    """What comes after a fault is measured in a new process; patterns choose cases."""
+    source = SUITE.replace(
+        'DEVICE, LIMIT_S = "sim", 5', 'DEVICE, LIMIT_S, TOGETHER = "sim", 5, True'
+    )
+    source = source.replace('["good", "dies",', '["good", "dies", "also good",')
+    (tmp_path / "toy_suite.py").write_text(source)
+    toy.TOGETHER, toy.cases = True, lambda device: ["good", "dies", "also good", "hangs"]
+    made = driver.run_suite("toy", None, "c" * 40, only=["*good", "dies"])
+    assert [row["case"] for row in made["rows"]] == ["good", "dies", "also good"]
+    assert [row["status"] for row in made["rows"]] == ["ok", "fault", "ok"]
+
+
 def test_a_rival_slower_than_known_makes_the_row_worthless(monkeypatch: Any) -> None:
     known = {"rivals": {"gemm": {"a": {"cublas": 700.0}}}}
     monkeypatch.setattr(machine, "facts", lambda name: known)

@@ -1,6 +1,7 @@
-"""One case of a suite in a process of its own: python -m warploom.bench.case SUITE CASE …
+"""Cases of a suite in a process of their own: python -m warploom.bench.case SUITE CASE … --out FILE
 
-A fault, a hang or a lack of memory costs one row, and peak memory is that of the case alone.
+A fault, a hang or a lack of memory costs one row. Each case adds a line to the file when it is
+done, so that whoever waits knows which one is at work.
 """
 
 import argparse
@@ -22,19 +23,21 @@ class Context:
 
 
 def main() -> int:
-    """Measure the case and write {row, limits} to --out."""
+    """Measure the cases and write {row, limits} to --out, a line each."""
     parser = argparse.ArgumentParser()
     parser.add_argument("suite")
-    parser.add_argument("case")
+    parser.add_argument("cases", nargs="+")
     parser.add_argument("--device", required=True)
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    context = Context(options.device, options.seed)
-    row = suites.load(options.suite).measure(options.case, context)
-    row.settle()
-    answer = {"row": row.to_json(), "limits": context.limits}
-    options.out.write_text(json.dumps(answer), encoding="utf-8")
+    for case in options.cases:
+        context = Context(options.device, options.seed)
+        row = suites.load(options.suite).measure(case, context)
+        row.settle()
+        answer = {"row": row.to_json(), "limits": context.limits}
+        with options.out.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(answer) + "\n")
     return 0
 
 

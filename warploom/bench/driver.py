@@ -3,12 +3,13 @@
 Knows what a suite offers, not what it measures; the bars are judged elsewhere.
 """
 
+import fnmatch
 import json
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from warploom.bench.record import SCHEMA, Row, ratios
 
 # A rival that is this much slower than written down makes the row worthless.
 RIVAL_SLACK = 1.05
+_POLL_S = 0.02
 
 
 def run_suite(
@@ -25,8 +27,11 @@ def run_suite(
     commit: str | None = None,
     tell: Callable[[str], None] = lambda text: None,
     seed: int = 0,
+    only: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Measure a suite; returns the record of a result file. `tell` hears of progress."""
+    """Measure a suite; returns the record of a result file. `tell` hears of progress. `only`: cases
+    that match one of these patterns, all without one.
+    """
     suite = suites.load(name)
     where = device or suite.DEVICE
     began = time.time()
@@ -34,9 +39,12 @@ def run_suite(
     head = {"schema": SCHEMA, "suite": name, **machine.describe(where)}
     limits: dict[str, Any] = {}
     rows: list[dict[str, Any]] = []
-    for case in suite.cases(where):
-        tell(f"{name}: {case}")
-        row, more = run_case(name, case, where, seed, suite.LIMIT_S)
+    cases = [case for case in suite.cases(where) if chosen(case, only)]
+    parts = [cases] if getattr(suite, "TOGETHER", False) else [[case] for case in cases]
+    for row, more in (
+        answer for part in parts for answer in run_cases(name, part, where, seed, suite.LIMIT_S)
+    ):
+        tell(f"{name}: {row['case']}")
         limits.update(more)
         rows.append(check_rivals(row, name, head["machine"]))
         tell(f"  {describe_row(row)}")
@@ -59,24 +67,65 @@ def run_suite(
     }
 
 
-def run_case(
-    suite: str, case: str, device: str, seed: int, limit_s: float
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(row, limits) of one case, from a child process."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "row.json"
-        command = [sys.executable, "-m", "warploom.bench.case", suite, case, "--device", device]
-        command += ["--seed", str(seed), "--out", str(out)]
-        try:
-            child = subprocess.run(
-                command, cwd=machine.ROOT, capture_output=True, text=True, timeout=limit_s
+def chosen(case: str, patterns: Sequence[str]) -> bool:
+    """Whether a case is to be measured."""
+    return not patterns or any(fnmatch.fnmatchcase(case, pattern) for pattern in patterns)
+
+
+def run_cases(
+    suite: str, cases: Sequence[str], device: str, seed: int, limit_s: float
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """(row, limits) of each case, from a child process; after a fault the rest gets a new one."""
+    left = list(cases)
+    while left:
+        with tempfile.TemporaryDirectory() as folder:
+            child = _Child(suite, left, device, seed, Path(folder))
+            while left:
+                answer = child.next(limit_s)
+                case = left.pop(0)
+                if isinstance(answer, dict):
+                    yield answer["row"], answer["limits"]
+                    continue
+                yield failed(case, *answer), {}
+                break
+            child.end()
+
+
+class _Child:
+    """A process that measures cases one after another."""
+
+    def __init__(
+        self, suite: str, cases: Sequence[str], device: str, seed: int, folder: Path
+    ) -> None:
+        command = [sys.executable, "-m", "warploom.bench.case", suite, *cases, "--device", device]
+        command += ["--seed", str(seed), "--out", str(folder / "rows")]
+        self.out, self.errors = folder / "rows", folder / "stderr"
+        self.seen = 0
+        with self.errors.open("wb") as stderr:
+            self.process = subprocess.Popen(
+                command, cwd=machine.ROOT, stdout=subprocess.DEVNULL, stderr=stderr
             )
-        except subprocess.TimeoutExpired:
-            return failed(case, "hung", f"no answer after {limit_s:g} s"), {}
-        if child.returncode or not out.exists():
-            return failed(case, *_fault(child.returncode, child.stderr)), {}
-        answer = json.loads(out.read_text(encoding="utf-8"))
-    return answer["row"], answer["limits"]
+
+    def next(self, limit_s: float) -> dict[str, Any] | tuple[str, str]:
+        """The next answer, or (status, note) where there is none."""
+        until = time.monotonic() + limit_s
+        while True:
+            ended = self.process.poll() is not None
+            text = self.out.read_text(encoding="utf-8") if self.out.exists() else ""
+            lines = text.split("\n")[:-1]  # what stands behind the last newline is not done
+            if len(lines) > self.seen:
+                self.seen += 1
+                return json.loads(lines[self.seen - 1])
+            if ended:
+                return _fault(self.process.returncode, self.errors.read_text(errors="replace"))
+            if time.monotonic() > until:
+                self.process.kill()
+                return "hung", f"no answer after {limit_s:g} s"
+            time.sleep(_POLL_S)
+
+    def end(self) -> None:
+        """Wait until it is gone."""
+        self.process.wait()
 
 
 def failed(case: str, status: str, note: str) -> dict[str, Any]:

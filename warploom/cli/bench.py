@@ -22,6 +22,9 @@ def add_parser(commands: Any) -> None:
         "row failed, 2 could not run",
     )
     parser.add_argument("suites", nargs="*", metavar="SUITE")
+    parser.add_argument(
+        "--cases", action="append", metavar="PATTERN", default=[], help="only these, e.g. 'bf16/*'"
+    )
     parser.add_argument("--device", help="sim, gpu or gpu:N; else what the suite is for")
     parser.add_argument(
         "--json", metavar="FILE", help="write the result file; - is stdout, FOLDER/ one file each"
@@ -51,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
         return _judge(files, limits)
     records = []
     for name in options.suites:
-        made = driver.run_suite(name, options.device, options.commit, _say)
+        made = driver.run_suite(name, options.device, options.commit, _say, only=options.cases)
         records.append(made)
         _write(made, options.json, single=len(options.suites) == 1)
     if options.json != "-":

@@ -3,13 +3,14 @@
 - `DEVICE`: where it runs unless told otherwise, `sim` or `gpu`;
 - `LIMIT_S`: seconds after which a case counts as hung;
 - `cases(device)`: the names of its rows, in the order of the file;
-- `measure(case, context)`: one row, called in a process of its own.
+- `measure(case, context)`: one row, called in a process of its own;
+- `TOGETHER`, if it is there and true: cases share a process until one of them fails.
 """
 
 import importlib
 from types import ModuleType
 
-NAMES = ("compile", "sim", "decode-small")
+NAMES = ("compile", "sim", "decode-small", "gemm")
 
 
 def load(name: str) -> ModuleType:

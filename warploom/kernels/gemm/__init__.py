@@ -10,7 +10,6 @@ from warploom.runtime import argument_class, arrays, driver
 from warploom.runtime.arrays import View
 
 OPERANDS = ("f16", "bf16")
-# Blocks of a launch on the simulator: enough to spread, few enough that each has several tiles.
 _SIMULATED_SMS = 132
 _UNIT = 16  # bytes: what the copy engine asks of addresses and strides
 _told: list[str] = []
@@ -58,7 +57,7 @@ def matmul(
         kernel.plain[grid](a, b, out, bias, ACTIVATION=activation)
         return
     a_t, b_t = _fast_axis(views["a"]) == 0, _fast_axis(views["b"]) == 0
-    sms = _sms(views["a"])
+    sms = multiprocessors(a)
     if chosen is None:
         width = views["out"].dtype.bytes
         chosen = config.choose(size["M"], size["N"], size["K"], a_t, b_t, width, sms)
@@ -100,8 +99,9 @@ def _obstacle(name: str, view: View) -> str:
     return ""
 
 
-def _sms(view: View) -> int:
-    """SMs of the GPU that holds an array."""
+def multiprocessors(array: Any) -> int:
+    """SMs of the GPU that holds an array; on the simulator those of an H200."""
+    view = arrays.read(array, "array")
     return _SIMULATED_SMS if view.place == arrays.SIM else driver.facts(view.device).multiprocessors
 
 

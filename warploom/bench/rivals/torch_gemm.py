@@ -1,0 +1,97 @@
+"""The rival of the matrix product: torch.mm into an output that is there, which is cuBLAS.
+
+Also holds what both sides share: random operands beyond the L2, graphs, a float64 product.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16}
+# The operands of a graph are read from memory, not from what the launch before left in the L2.
+BEYOND_L2 = 200 << 20
+_MOST_SETS = 128
+
+
+@dataclass
+class Operands:
+    """a [M, K], b [K, N] and an output [M, N] for each side."""
+
+    a: torch.Tensor
+    b: torch.Tensor
+    ours: torch.Tensor
+    theirs: torch.Tensor
+
+
+def operands(m: int, n: int, k: int, dtype: str, layout: str, seed: int) -> list[Operands]:
+    """Sets of operands that together do not fit the L2, at least two. `layout`: "nt" has `b` stored
+    as [N, K], "nn" as [K, N], "tn" has `a` stored as [K, M] too."""
+    element = DTYPES[dtype]
+    draw = torch.Generator("cuda").manual_seed(seed)
+
+    def matrix(rows: int, columns: int, turned: bool) -> torch.Tensor:
+        shape = (columns, rows) if turned else (rows, columns)
+        made = torch.randn(shape, dtype=element, device="cuda", generator=draw)
+        return made.t() if turned else made
+
+    size = (m * k + k * n + m * n) * element.itemsize
+    count = min(_MOST_SETS, max(2, -(-BEYOND_L2 // size)))
+    return [
+        Operands(
+            matrix(m, k, layout[0] == "t"),
+            matrix(k, n, layout[1] == "t"),
+            *(torch.zeros((m, n), dtype=element, device="cuda") for _ in range(2)),
+        )
+        for _ in range(count)
+    ]
+
+
+def cublas(held: Operands) -> None:
+    """One product by torch."""
+    torch.mm(held.a, held.b, out=held.theirs)
+
+
+def error(made: torch.Tensor, held: Operands) -> float:
+    """Distance of a product from that in float64, of its norm; a part of the rows is enough."""
+    rows = min(made.shape[0], 1024)
+    truth = held.a[:rows].double() @ held.b.double()
+    return float((made[:rows].double() - truth).norm() / truth.norm())
+
+
+class Graph:
+    """Launches of one side over all sets, at least `least` seconds of them."""
+
+    def __init__(self, launch: Callable[[Operands], None], sets: list[Operands], least: float):
+        for held in sets[:1]:
+            launch(held)
+        self._launch, self._sets = launch, sets
+        self.products = len(sets)
+        self._graph = self._captured()
+        rounds = math.ceil(least / (min(self.seconds() for _ in range(3)) * self.products))
+        if rounds > 1:
+            self.products *= rounds
+            self._graph = self._captured()
+        self.seconds()
+
+    def _captured(self) -> torch.cuda.CUDAGraph:
+        graph = torch.cuda.CUDAGraph()
+        torch.cuda.synchronize()
+        with torch.cuda.graph(graph):
+            for number in range(self.products):
+                self._launch(self._sets[number % len(self._sets)])
+        return graph
+
+    def replay(self) -> None:
+        """All launches."""
+        self._graph.replay()
+
+    def seconds(self) -> float:
+        """Seconds of one launch, measured by events around a replay."""
+        before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        before.record()
+        self._graph.replay()
+        after.record()
+        after.synchronize()
+        return before.elapsed_time(after) * 1e-3 / self.products

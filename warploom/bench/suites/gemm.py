@@ -1,0 +1,79 @@
+"""Suite `gemm`: matrix products against cuBLAS, rows `dtype/layout/MxNxK`.
+
+Both sides get the same random operands, beyond the L2, and outputs that are there; each is one CUDA
+graph of at least a millisecond. They are checked against float64 before they are timed in turn.
+"""
+
+import importlib
+from typing import Any
+
+from warploom.bench import machine
+from warploom.bench.case import Context
+from warploom.bench.measure import alternate, summary
+from warploom.bench.record import Row
+from warploom.kernels import gemm
+from warploom.kernels.gemm import config
+
+DEVICE = "gpu"
+LIMIT_S = 60.0
+# A case is some seconds of loading and one of measuring: cases that follow each other share that.
+TOGETHER = True
+ROUNDS, LEAST_S = 21, 1.5e-3
+# Ours may be this much further from float64 than the rival, who sums in f32 as well.
+WORSE = 1.1
+HALF_UNIT = {"bf16": 2.0**-9, "f16": 2.0**-12}
+
+_LARGE = ("4096x4096x4096", "8192x28672x4096", "64x28672x4096")
+_CUBES = ("512x512x512", "1024x1024x1024", "2048x2048x2048", "4096x4096x4096", "8192x8192x8192")
+SHAPES = {
+    "bf16/nt": (
+        *_CUBES,
+        *("16384x16384x4096", "8192x4096x14336", "8192x28672x4096", "4096x6144x4096"),
+        *("1152x2304x16384", "8192x1024x512", "128x4096x4096", "64x28672x4096", "16x14336x4096"),
+    ),
+    "bf16/nn": ("1024x1024x1024", *_LARGE),
+    "bf16/tn": ("1024x1024x1024", *_LARGE),
+    "f16/nt": ("1024x1024x1024", "8192x8192x8192", *_LARGE),
+}
+
+
+def cases(device: str) -> list[str]:
+    """The rows of the suite."""
+    return [f"{kind}/{shape}" for kind, shapes in SHAPES.items() for shape in shapes]
+
+
+def measure(case: str, context: Context) -> Row:
+    """One row: TFLOP/s of ours and of cuBLAS."""
+    dtype, layout, shape = case.split("/")
+    m, n, k = (int(number) for number in shape.split("x"))
+    # Torch is loaded here, so that listing the cases needs none.
+    torch_gemm: Any = importlib.import_module("warploom.bench.rivals.torch_gemm")
+    sets = torch_gemm.operands(m, n, k, dtype, layout, context.seed)
+    row = Row(case, "TFLOP/s", "higher", limit=dtype, rounds=ROUNDS)
+    processors = gemm.multiprocessors(sets[0].a)
+    chosen = config.choose(m, n, k, layout[0] == "t", layout[1] == "t", 2, processors)
+    row.config = chosen.constants()
+    ours = torch_gemm.Graph(lambda held: gemm.matmul(held.a, held.b, held.ours), sets, LEAST_S)
+    theirs = torch_gemm.Graph(torch_gemm.cublas, sets, LEAST_S)
+    row.error = torch_gemm.error(sets[-1].ours, sets[-1])
+    row.rival_error = torch_gemm.error(sets[-1].theirs, sets[-1])
+    if not row.error <= max(WORSE * row.rival_error, HALF_UNIT[dtype]):
+        row.status, row.note = "wrong", f"off by {row.error:.3g}, cuBLAS by {row.rival_error:.3g}"
+        return row
+    samples = alternate({"ours": ours.seconds, "cublas": theirs.seconds}, ROUNDS)
+    row.clock_mhz = busy_clock(ours)
+    rate = {name: [2e-12 * m * n * k / s for s in taken] for name, taken in samples.items()}
+    row.ours, row.spread = summary(rate["ours"])
+    row.rivals = {"cublas": summary(rate["cublas"])[0]}
+    most = machine.facts("h200")["matrix_bf16"]["value"]
+    context.limits[dtype] = {"value": most, "unit": "TFLOP/s"}
+    row.of_limit = round(row.ours / most, 4)
+    row.extra = {"launches": ours.products, "sets": len(sets)}
+    return row
+
+
+def busy_clock(graph: Any) -> int | None:
+    """The clock while products run."""
+    for _ in range(max(1, int(0.1 / (graph.seconds() * graph.products)))):
+        graph.replay()
+    return machine.clock_mhz()
