@@ -394,6 +394,36 @@ M004 assertion failed
     An `assert` of the kernel did not hold.
 M005 write to read-only memory
     The kernel stored to an array that must not be written.
+M010 barrier that was not made
+    An mbarrier is made once, before any role uses it.
+M011 too many arrivals
+    A phase of an mbarrier takes as many arrivals as the barrier was made for.
+M012 bytes that nobody announced
+    The bytes of all copies that complete on an mbarrier in a phase are announced in that phase:
+    whole boxes, also where they reach over the end of the tensor.
+M013 block ends before its copies
+    A copy reads or writes the block's shared memory, which is another's once the block has ended.
+M014 accumulator read in flight
+    The matrix unit may still be writing these registers: wait for the group of the last product
+    first.
+M015 product without a fence
+    Registers that ordinary operations wrote are ordered before a product by a fence of the matrix
+    unit.
+M016 access that is not ordered with the copy engine
+    Between an ordinary access to shared memory and a later one of the copy engine or the matrix
+    unit stands `wl.fence_async()`.
+M017 registers set the wrong way
+    Registers are given back by one operation and taken by another.
+M018 warps of two groups at one barrier
+    A named barrier counts threads, whoever they are: groups that use one number at the same time
+    release each other.
+""")
+
+# D: deadlock
+_list("""
+D001 nothing can move
+    Every role waits, and nothing is under way that could let one go on. The report has what each
+    waits for and who should have brought it.
 """)
 
 # H: host and launch

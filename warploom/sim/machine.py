@@ -5,9 +5,9 @@ Steps act on a list of slots, one a value or storage. Knows no single operation.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -15,10 +15,52 @@ from warploom.base.diagnostics import Report
 from warploom.base.errors import CheckError
 from warploom.ir.op import Loc
 
+if TYPE_CHECKING:
+    from warploom.sim.actors import Actor, Wait
+    from warploom.sim.block import BlockState
+
 Slots: TypeAlias = list[Any]
 Step: TypeAlias = "Callable[[Slots, Batch], None]"
+Run: TypeAlias = "Generator[Wait | None, None, None]"
 
 _FINDINGS = 100  # after so many, a launch only counts
+
+
+class Resumable:
+    """A step that may have to wait. `start(s, m)` gives a generator: it yields what it waits for,
+    or None where others may go on first."""
+
+    __slots__ = ("start",)
+
+    def __init__(self, start: Callable[[Slots, Batch], Run]) -> None:
+        self.start = start
+
+    def __call__(self, s: Slots, m: Batch) -> None:
+        """Run to the end where no other actor can help: what is waited for must be there."""
+        for wait in self.start(s, m):
+            if wait is not None and not wait.ready():
+                raise RuntimeError(f"{wait.op.OPCODE} waits where nothing else can run")
+
+
+def sequence(steps: Sequence[Step]) -> Step:
+    """Steps one after the other as one step, resumable where one of them is."""
+    parts = tuple(steps)
+    if not any(isinstance(part, Resumable) for part in parts):
+
+        def run(s: Slots, m: Batch) -> None:
+            for part in parts:
+                part(s, m)
+
+        return run
+
+    def start(s: Slots, m: Batch) -> Run:
+        for part in parts:
+            if isinstance(part, Resumable):
+                yield from part.start(s, m)
+            else:
+                part(s, m)
+
+    return Resumable(start)
 
 
 @dataclass
@@ -28,6 +70,7 @@ class Launch:
     kernel: str
     grid: tuple[int, int, int]
     checked: bool = False
+    seed: int = 0
     findings: list[Report] = field(default_factory=list)
     seen: set[Any] = field(default_factory=set)
     printed: list[tuple[int, str]] = field(default_factory=list)
@@ -75,7 +118,22 @@ class Batch:
     blocks take runs in a batch of these.
     """
 
-    __slots__ = ("arena", "barriers", "count", "ids", "launch", "linear", "pitch", "rows", "shadow")
+    __slots__ = (
+        "actor",
+        "arena",
+        "barriers",
+        "count",
+        "ids",
+        "launch",
+        "linear",
+        "pitch",
+        "rows",
+        "shadow",
+        "state",
+    )
+
+    actor: Actor
+    state: BlockState
 
     def __init__(self, launch: Launch, linear: np.ndarray, arena: Arena, pitch: int) -> None:
         x, y, _ = launch.grid
@@ -105,10 +163,19 @@ class Batch:
         part.shadow, part.barriers = self.shadow, self.barriers
         return part
 
+    def for_actor(self, actor: Actor) -> Batch:
+        """The batch of a role's replica: the same block, its own written-ness of values."""
+        part = self.of(np.arange(self.count))
+        part.shadow = self.shadow.copy()
+        part.actor, part.state = actor, self.state
+        return part
+
 
 def _id_scalar(numbers: np.ndarray, extent: int) -> Any:
     if extent == 1:
         return 0
+    if len(numbers) == 1:
+        return int(numbers[0])
     return numbers.astype(np.int32).reshape(-1, 1, 1)
 
 

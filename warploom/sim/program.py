@@ -18,10 +18,11 @@ import numpy as np
 
 from warploom.base.diagnostics import Report
 from warploom.ir.kernel import Kernel, walk
-from warploom.ir.ops import global_memory
+from warploom.ir.ops import global_memory, tma
 from warploom.ir.types import Regs, Scalar, Tensor
 from warploom.sim.arguments import TensorArg, tensor_argument
-from warploom.sim.machine import Arena, Batch, Launch, Slots, Step
+from warploom.sim.block import run_block
+from warploom.sim.machine import Arena, Batch, Launch, Slots, Step, sequence
 from warploom.sim.memory import Memory
 from warploom.sim.rules.scalar import literal
 from warploom.sim.translate import Translator
@@ -64,7 +65,8 @@ class Program:
             default=1,
         )
         ops = list(walk(kernel.body))
-        loads = (global_memory.Load, global_memory.LoadScalar)
+        loads = (global_memory.Load, global_memory.LoadScalar, tma.LoadBox)
+        stores = (global_memory.Store, tma.StoreBox)
         self._read = {
             index
             for index, param in enumerate(kernel.params)
@@ -73,7 +75,7 @@ class Program:
         self._stored = {
             index
             for index, param in enumerate(kernel.params)
-            if any(isinstance(op, global_memory.Store) and op.tensor is param for op in ops)
+            if any(isinstance(op, stores) and op.tensor is param for op in ops)
         }
 
     def _translate(self, checked: bool) -> tuple[Translator, list[Step]]:
@@ -114,8 +116,12 @@ class Program:
             if checked:
                 batch.shadow = [None] * len(frame)
             with np.errstate(all="ignore"):
-                for step in steps:
-                    step(frame, batch)
+                if translator.waits:
+                    random = np.random.default_rng([seed, int(linear[0])]) if seed else None
+                    run_block(translator, sequence(steps), frame, batch, random)
+                else:
+                    for step in steps:
+                        step(frame, batch)
             self._arenas.append((len(linear), checked, arena))
             return batch.barriers[0]
 
@@ -164,7 +170,8 @@ class Program:
 
     def _batches(self, blocks: int, shared_bytes: int, seed: int) -> list[np.ndarray]:
         """Linear block numbers, batch by batch."""
-        size = max(1, _TILE_BYTES // self._tile_bytes)
+        # Blocks with actors run one after the other.
+        size = 1 if self._plain.waits else max(1, _TILE_BYTES // self._tile_bytes)
         if shared_bytes:
             size = min(size, max(1, _SHARED_BYTES // shared_bytes))
         size = min(size, _BLOCKS)
@@ -180,7 +187,7 @@ class Program:
     def _may_split(self, slots: Slots, batches: list[np.ndarray], launch: Launch) -> bool:
         """Whether two threads may share the batches: worth it, and no block can see another's
         work."""
-        if launch.checked or len(batches) < 2 or _threads() < 2:
+        if launch.checked or self._plain.waits or len(batches) < 2 or _threads() < 2:
             return False
         if self._tile_bytes * sum(map(len, batches)) < _THREAD_BYTES:
             return False

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from warploom.base.dtypes import boolean
 from warploom.ir.op import Op, Value
 from warploom.ir.ops import control, debug, global_memory, lanes, registers, scalar, shared_memory
 from warploom.ir.types import Regs
 from warploom.sim import faults
 from warploom.sim.accesses import Place
-from warploom.sim.machine import Batch, Slots, Step
+from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.memory import read, read_where
 from warploom.sim.registry import shadows
 from warploom.sim.rules.global_memory import Global, put
@@ -36,6 +37,14 @@ def shadow_step(t: Translator, op: Op, step: Step) -> Step:
     before = rule(t, op) if rule is not None else _by_operands(t, op)
     if before is None:
         return step
+    if isinstance(step, Resumable):
+        resumed = step.start
+
+        def start(s: Slots, m: Batch) -> Run:
+            before(s, m)
+            yield from resumed(s, m)
+
+        return Resumable(start)
 
     def checked(s: Slots, m: Batch) -> None:
         before(s, m)
@@ -152,7 +161,7 @@ def select(t: Translator, op: registers.Select | scalar.Select) -> Step:
         chosen, one, other = m.shadow[c], m.shadow[yes], m.shadow[no]
         first = other if one is None else one
         if first is not None:
-            condition = scalar_array(s[c], op.condition.type.dtype, 0) if is_scalar else dense(s[c])
+            condition = scalar_array(s[c], boolean, 0) if is_scalar else dense(s[c])
             flags = np.where(
                 condition,
                 True if one is None else one.flags,

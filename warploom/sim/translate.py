@@ -6,6 +6,9 @@ cache. Knows no single operation but the regions' yields.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import warploom.sim.rules  # noqa: F401  (registers the rules)
@@ -13,19 +16,44 @@ from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Op, Value
 from warploom.ir.ops.control import For, Yield
 from warploom.ir.ops.shared_memory import BufferOp
+from warploom.ir.ops.wgmma import Mma
 from warploom.ir.types import Regs, Scalar
 from warploom.sim.machine import Batch, Slots, Step
 from warploom.sim.registry import simulates
+from warploom.sim.rules.wgmma import settled
 from warploom.sim.shadow_steps import shadow_step
+
+# Families whose operations wait for, or leave work to, something that runs at the same time.
+_CONCURRENT = {"roles", "mbarrier", "tma", "wgmma"}
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A shared buffer and where it lies, in bytes."""
+
+    name: str
+    at: int
+    end: int
+    itemsize: int
 
 
 class Translator:
-    """Slots and liveness of one kernel while its steps are built."""
+    """Slots and liveness of one kernel while its steps are built.
+
+    `warps` execute what is being translated, `acting` threads of them (fewer inside
+    `control.one_thread`). `waits`: the kernel has actors that run at the same time.
+    """
 
     def __init__(self, kernel: Kernel, checked: bool) -> None:
         self.kernel = kernel
         self.checked = checked
         self.types: list[Any] = []
+        self.warps = kernel.warps
+        self.acting = 32 * kernel.warps
+        self.waits = any(op.FAMILY in _CONCURRENT for op in walk(kernel.body))
+        self.placed: list[Placed] = []
+        self.signallers: dict[str, list[str]] = {}  # of barriers by their buffer's name: roles
+        self._multiplies = any(isinstance(op, Mma) for op in walk(kernel.body))
         self.shared_bytes = _aligned(kernel.shared_bytes)
         self._slots: dict[Value | str, int] = {}
         self._home: dict[Value, Block] = {}
@@ -52,14 +80,26 @@ class Translator:
 
     def byte_of(self, op: BufferOp) -> int:
         """Where a shared buffer starts; a place of its own where none has been planned."""
-        if op.at >= 0:
-            self.shared_bytes = max(
-                self.shared_bytes, _aligned(op.at + op.elements * op.dtype.bytes)
-            )
-            return op.at
-        at = self.shared_bytes
-        self.shared_bytes = _aligned(at + op.elements * op.dtype.bytes)
+        at = op.at if op.at >= 0 else _aligned(self.shared_bytes, op.align)
+        end = at + op.elements * op.dtype.bytes
+        self.shared_bytes = max(self.shared_bytes, _aligned(end))
+        self.placed.append(Placed(op.result.name, at, end, op.dtype.bytes))
         return at
+
+    @contextmanager
+    def threads_acting(self, threads: int) -> Iterator[None]:
+        """Translate what only so many threads of the role execute."""
+        outer, self.acting = self.acting, threads
+        yield
+        self.acting = outer
+
+    @contextmanager
+    def role(self, warps: int) -> Iterator[None]:
+        """Translate the body of a role whose replicas have so many warps."""
+        outer, self.warps = self.warps, warps
+        with self.threads_acting(32 * warps):
+            yield
+        self.warps = outer
 
     def names(self) -> dict[str, int]:
         """Slots by the names that values have in the source, for the prompt."""
@@ -143,6 +183,8 @@ class Translator:
         if rule is None:
             raise ValueError(f"the simulator has no rule for {op.OPCODE}")
         step = rule(self, op)
+        if self._multiplies and step is not None:
+            step = settled(self, op, step)
         if self.checked and step is not None:
             return shadow_step(self, op, step)
         return step
@@ -154,8 +196,8 @@ class Translator:
         return tuple({self.slot(v) for v in dead if not v.storage and isinstance(v.type, Regs)})
 
 
-def _aligned(size: int) -> int:
-    return -(-size // 16) * 16
+def _aligned(size: int, align: int = 16) -> int:
+    return -(-size // align) * align
 
 
 def yields_carry(op: Op) -> bool:

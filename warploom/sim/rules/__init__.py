@@ -6,10 +6,14 @@ from warploom.sim.rules import (
     global_memory,
     index,
     lanes,
+    mbarrier,
     registers,
+    roles,
     scalar,
     shared_memory,
     sync,
+    tma,
+    wgmma,
 )
 
 __all__ = [
@@ -18,8 +22,12 @@ __all__ = [
     "global_memory",
     "index",
     "lanes",
+    "mbarrier",
     "registers",
+    "roles",
     "scalar",
     "shared_memory",
     "sync",
+    "tma",
+    "wgmma",
 ]

@@ -10,8 +10,9 @@ import numpy as np
 from warploom.base.dtypes import DType
 from warploom.ir.op import Block, Value
 from warploom.ir.ops import control
+from warploom.ir.ops.scalar import scalar_of
 from warploom.ir.types import Regs, Scalar
-from warploom.sim.machine import Batch, Slots, Step, move, uniform
+from warploom.sim.machine import Batch, Resumable, Run, Slots, Step, move, sequence, uniform
 from warploom.sim.registry import simulates
 from warploom.sim.shadow_values import merge_shadows, take_shadow
 from warploom.sim.values import merge_blocks, take_blocks
@@ -100,6 +101,16 @@ def if_else(t: Translator, op: control.If) -> Step:
     results = Carried(t, op.results)
     then, orelse = (_branch(t, op, block) for block in (op.then, op.orelse))
     inputs = tuple(sorted(set(t.inputs(op.then, op.orelse)) | _storages(t, op.results)))
+    if isinstance(then, Resumable) or isinstance(orelse, Resumable):
+
+        def start(s: Slots, m: Batch) -> Run:
+            branch = then if uniform(s[condition]) else orelse
+            if isinstance(branch, Resumable):
+                yield from branch.start(s, m)
+            else:
+                branch(s, m)
+
+        return Resumable(start)
 
     def step(s: Slots, m: Batch) -> None:
         chosen = uniform(s[condition])
@@ -123,22 +134,43 @@ def _storages(t: Translator, values: tuple[Value, ...]) -> set[int]:
 
 def _branch(t: Translator, op: control.If, block: Block) -> Step:
     steps = t.steps(block)
-    if any(r.storage for r in op.results):
-        return lambda s, m: _run(steps, s, m)
-    given, results, spent = t.given(block), [t.slot(r) for r in op.results], t.spent(block)
+    if not any(r.storage for r in op.results):
+        steps.append(_giving(t, block, [t.slot(r) for r in op.results]))
+    return sequence(steps)
 
-    def branch(s: Slots, m: Batch) -> None:
-        _run(steps, s, m)
-        move(s, m, given, results)
+
+def _giving(t: Translator, block: Block, targets: list[int]) -> Step:
+    """The end of a region: what its yield gives moves to the operation around it."""
+    given, spent = t.given(block), t.spent(block)
+
+    def give(s: Slots, m: Batch) -> None:
+        move(s, m, given, targets)
         for slot in spent:
             s[slot] = None
 
-    return branch
+    return give
 
 
-def _run(steps: list[Step], s: Slots, m: Batch) -> None:
-    for f in steps:
-        f(s, m)
+# ---- one thread --------------------------------------------------------------------------------
+
+
+@simulates(control.OneThread)
+def one_thread(t: Translator, op: control.OneThread) -> Step:
+    """The body as it is: what depends on the number of threads asks the translator for it."""
+    with t.threads_acting(1 if op.per == "role" else t.warps):
+        body = sequence(t.steps(op.body))
+    if not t.waits:
+        return body
+
+    def start(s: Slots, m: Batch) -> Run:
+        if m.state.shuffles:
+            yield None
+        if isinstance(body, Resumable):
+            yield from body.start(s, m)
+        else:
+            body(s, m)
+
+    return Resumable(start)
 
 
 # ---- for ---------------------------------------------------------------------------------------
@@ -153,7 +185,10 @@ def for_loop(t: Translator, op: control.For) -> Step:
     body = _loop_body(t, op, args.slots)
     by_yield = not any(a.storage for a in carried)
     inputs = tuple(sorted(set(t.inputs(op.body)) | set(args.slots)))
-    kind = index.type.dtype.numpy
+    kind = scalar_of(index).dtype.numpy
+    if isinstance(body, Resumable):
+        moves = (inits, args.slots, results) if by_yield else None
+        return _resumable_loop((lo, hi, step_slot), number, body, moves)
 
     def step(s: Slots, m: Batch) -> None:
         if by_yield:
@@ -195,16 +230,29 @@ def for_loop(t: Translator, op: control.For) -> Step:
     return step
 
 
+def _resumable_loop(
+    bounds: tuple[int, ...],
+    number: int,
+    body: Resumable,
+    moves: tuple[list[int], list[int], list[int]] | None,
+) -> Step:
+    """A loop whose body waits. `moves`: first values, carried ones, results, where yields move
+    them."""
+
+    def start(s: Slots, m: Batch) -> Run:
+        if moves is not None:
+            move(s, m, moves[0], moves[1])
+        for i in range(*(uniform(s[slot]) for slot in bounds)):
+            s[number] = i
+            yield from body.start(s, m)
+        if moves is not None:
+            move(s, m, moves[1], moves[2])
+
+    return Resumable(start)
+
+
 def _loop_body(t: Translator, op: control.For, args: list[int]) -> Step:
     steps = t.steps(op.body)
-    if any(a.storage for a in op.body.args[1:]) or not args:
-        return lambda s, m: _run(steps, s, m)
-    given, spent = t.given(op.body), t.spent(op.body)
-
-    def body(s: Slots, m: Batch) -> None:
-        _run(steps, s, m)
-        move(s, m, given, args)
-        for slot in spent:
-            s[slot] = None
-
-    return body
+    if args and not any(a.storage for a in op.body.args[1:]):
+        steps.append(_giving(t, op.body, args))
+    return sequence(steps)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from warploom.base.dtypes import DType, Kind, bf16
+from warploom.base.dtypes import DType, Kind, bf16, boolean
 from warploom.base.errors import CheckError
 from warploom.ir.ops import debug
+from warploom.ir.ops.scalar import scalar_of
 from warploom.ir.types import Regs
 from warploom.sim import faults
 from warploom.sim.conversions import widen_bf16
@@ -33,7 +34,7 @@ def shown(value: Any, dtype: DType) -> str:
 
 @simulates(debug.Print)
 def print_scalars(t: Translator, op: debug.Print) -> Step:
-    values = [(t.slot(v), v.type.dtype) for v in op.values]
+    values = [(t.slot(v), scalar_of(v).dtype) for v in op.values]
 
     def step(s: Slots, m: Batch) -> None:
         arrays = [
@@ -60,10 +61,10 @@ def print_tile(t: Translator, op: debug.PrintTile) -> Step:
     coordinates = [t.slot(v) for v in op.coordinates]
     assert isinstance(op.value.type, Regs)
     dtype, extents = op.value.type.dtype, op.value.type.extents
-    head = f"{op.text} " if op.text else ""
+    head, warps = f"{op.text} " if op.text else "", t.warps
 
     def step(s: Slots, m: Batch) -> None:
-        shape = (*extents, m.count, t.kernel.warps, 32)
+        shape = (*extents, m.count, warps, 32)
         held = full(dense(s[value]), shape)
         places = [full(dense(s[a]), shape) for a in coordinates]
         flags = full(dense(s[predicate]), shape) if predicate >= 0 else np.ones(held.shape, bool)
@@ -101,7 +102,7 @@ def assertion(t: Translator, op: debug.Assert) -> Step:
     def step(s: Slots, m: Batch) -> None:
         held = s[condition]
         if not isinstance(op.condition.type, Regs):
-            held = scalar_array(held, op.condition.type.dtype, 0)
+            held = scalar_array(held, boolean, 0)
         failed = ~dense(held)
         if predicate >= 0:
             failed = failed & dense(s[predicate])

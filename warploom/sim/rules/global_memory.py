@@ -8,6 +8,7 @@ import numpy as np
 
 from warploom.base.dtypes import Kind
 from warploom.ir.ops import global_memory
+from warploom.ir.ops.scalar import scalar_of
 from warploom.sim import faults
 from warploom.sim.accesses import Place, guard, locate, masked
 from warploom.sim.machine import Batch, Slots, Step
@@ -96,7 +97,7 @@ def mark(at: Place) -> None:
 def load_scalar(t: Translator, op: global_memory.LoadScalar) -> Step:
     tensor, base, d = t.slot(op.tensor), t.slot(op.base), t.slot(op.result)
     predicate, other = t.optional(op.predicate), t.optional(op.other)
-    is_float = op.result.type.dtype.is_float
+    is_float = scalar_of(op.result).dtype.is_float
 
     def step(s: Slots, m: Batch) -> None:
         memory: Memory = s[tensor]

@@ -32,7 +32,7 @@ def lane(t: Translator, op: index.Lane) -> Step:
 
 @simulates(index.Warp)
 def warp(t: Translator, op: index.Warp) -> Step:
-    warps = t.kernel.warps
+    warps = t.warps
     return _given(t.slot(op.result), np.arange(warps).reshape((1,) * (op.rank + 1) + (warps, 1)))
 
 

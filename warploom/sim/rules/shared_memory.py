@@ -35,6 +35,17 @@ def buffer(t: Translator, op: shared_memory.BufferOp) -> Step:
     return step
 
 
+@simulates(shared_memory.Address)
+def address(t: Translator, op: shared_memory.Address) -> Step:
+    a, d = t.slot(op.buffer), t.slot(op.result)
+
+    def step(s: Slots, m: Batch) -> None:
+        memory: Memory = s[a]
+        s[d] = memory.origin * memory.itemsize
+
+    return step
+
+
 class Shared:
     """Where an access of shared memory goes."""
 

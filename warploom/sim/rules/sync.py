@@ -1,12 +1,16 @@
-"""Synchronisation. One operation runs for all warps before the next one starts, so that order
-inside a role is the program's; a barrier is counted and moves nothing."""
+"""Synchronisation. One operation runs for all warps of a role before the next one starts, so that
+order inside a role is the program's; its own barrier is counted and moves nothing. A barrier of
+more threads is one where several roles meet."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from warploom.ir.op import Op
 from warploom.ir.ops import sync
-from warploom.sim.machine import Batch, Slots, Step
+from warploom.sim import sync_faults
+from warploom.sim.barriers import NamedBarrier
+from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.registry import simulates
 
 if TYPE_CHECKING:
@@ -15,12 +19,73 @@ if TYPE_CHECKING:
 
 @simulates(sync.Barrier)
 def barrier(t: Translator, op: sync.Barrier) -> Step:
-    def step(s: Slots, m: Batch) -> None:
-        m.barriers[0] += m.count
+    own = 32 * t.warps
+    if not t.waits:
 
-    return step
+        def step(s: Slots, m: Batch) -> None:
+            m.barriers[0] += m.count
+
+        return step
+    if op.threads != own:
+        return _meeting(op, own)
+
+    def alone(s: Slots, m: Batch) -> None:
+        m.barriers[0] += 1
+        number = op.id + (m.actor.replica if op.per_replica else 0)
+        named = m.state.named.setdefault(number, NamedBarrier())
+        if m.actor.role:
+            named.users.add(m.actor.name(m.state.replicas[m.actor.role]))
+            if len(named.users) > 1:
+                sync_faults.mixed_barrier(m, op, number, op.threads, sorted(named.users))
+
+    return alone
+
+
+class Meeting:
+    """An actor that waits at a named barrier for other roles."""
+
+    __slots__ = ("barrier", "generation", "number", "op")
+
+    def __init__(self, op: Op, number: int, barrier: NamedBarrier) -> None:
+        self.op, self.number, self.barrier = op, number, barrier
+        self.generation = barrier.generation
+
+    def ready(self) -> bool:
+        return self.barrier.generation != self.generation
+
+    def words(self) -> str:
+        barrier = self.barrier
+        return f"barrier {self.number}: {barrier.arrived} of {barrier.threads} threads have come"
+
+
+def _meeting(op: sync.Barrier, own: int) -> Step:
+    def start(s: Slots, m: Batch) -> Run:
+        m.barriers[0] += 1
+        number = op.id + (m.actor.replica if op.per_replica else 0)
+        named = m.state.named.setdefault(number, NamedBarrier())
+        if (named.arrived and named.threads != op.threads) or named.arrived + own > op.threads:
+            users = sorted({*named.users, m.actor.name(m.state.replicas[m.actor.role])})
+            sync_faults.mixed_barrier(m, op, number, op.threads, users)
+            return
+        wait = Meeting(op, number, named)
+        named.users.add(m.actor.name(m.state.replicas[m.actor.role]))
+        named.arrive(own, op.threads)
+        if not wait.ready():
+            yield wait
+
+    return Resumable(start)
 
 
 @simulates(sync.WarpSync)
 def warp_sync(t: Translator, op: sync.WarpSync) -> None:
     """Lanes of a warp never run apart here."""
+
+
+@simulates(sync.FenceAsync)
+def fence_async(t: Translator, op: sync.FenceAsync) -> None:
+    """Accesses take place in program order here; checked mode asks for the fence."""
+
+
+@simulates(sync.FenceBarrierInit)
+def fence_barrier_init(t: Translator, op: sync.FenceBarrierInit) -> None:
+    """A barrier is seen by all once it is made."""

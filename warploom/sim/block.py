@@ -1,0 +1,232 @@
+"""What one block has besides registers while its actors run: barriers, copies under way, registers
+that roles gave back. Knows no single operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from warploom.base.target import DEFAULT
+from warploom.ir.op import Op
+from warploom.passes.place_roles import entry_registers
+from warploom.sim import sync_faults
+from warploom.sim.actors import Actor, Scheduler
+from warploom.sim.barriers import Mbarrier, NamedBarrier
+from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
+from warploom.sim.matrix import MatrixUnit
+
+if TYPE_CHECKING:
+    from warploom.sim.translate import Placed, Translator
+
+
+class Load:
+    """A box on its way to shared memory. `phase` is the barrier's when the copy was issued."""
+
+    __slots__ = ("arrive", "barrier", "m", "op", "phase", "size")
+
+    def __init__(
+        self, m: Batch, op: Op, size: int, barrier: Mbarrier, arrive: Callable[[], None]
+    ) -> None:
+        self.m, self.op, self.size, self.barrier, self.arrive = m, op, size, barrier, arrive
+        self.phase = barrier.phase
+
+    def land(self) -> None:
+        """Write the box to shared memory and count its bytes."""
+        self.arrive()
+        barrier = self.barrier
+        if barrier.phase != self.phase:
+            sync_faults.too_many_bytes(self.m, self.op, barrier, self.size, self.phase)
+            return
+        barrier.complete(self.size)
+        if barrier.overrun():
+            sync_faults.too_many_bytes(self.m, self.op, barrier, self.size, self.phase)
+            barrier.forgive()
+
+
+class Store:
+    """A box on its way to global memory: first `read` from shared memory, then `write`."""
+
+    __slots__ = ("held", "m", "op", "read", "write")
+
+    def __init__(
+        self, m: Batch, op: Op, read: Callable[[], Any], write: Callable[[Any], None]
+    ) -> None:
+        self.m, self.op, self.read, self.write = m, op, read, write
+        self.held: Any = None
+
+    def fetch(self) -> None:
+        """Read the source, once."""
+        if self.held is None:
+            self.held = self.read()
+
+    def finish(self) -> None:
+        """Read the source where that was not done yet, and write."""
+        self.fetch()
+        self.write(self.held)
+
+
+class Bulk:
+    """Stores of an actor: closed groups, oldest first, and the open one."""
+
+    __slots__ = ("groups", "open")
+
+    def __init__(self) -> None:
+        self.open: list[Store] = []
+        self.groups: list[list[Store]] = []
+
+    def commit(self) -> None:
+        """Close the current group."""
+        self.groups.append(self.open)
+        self.open = []
+
+    def wait(self, pending: int, reads: bool) -> None:
+        """Finish (or only read the sources of) all but the last `pending` groups."""
+        count = max(0, len(self.groups) - pending)
+        for group in self.groups[:count]:
+            for store in group:
+                if reads:
+                    store.fetch()
+                else:
+                    store.finish()
+        if not reads:
+            del self.groups[:count]
+
+    def unread(self) -> list[Store]:
+        """Stores that have not read their sources."""
+        every = [*(s for group in self.groups for s in group), *self.open]
+        return [store for store in every if store.held is None]
+
+    def finish(self) -> None:
+        """Finish all."""
+        self.commit()
+        self.wait(0, reads=False)
+
+    def early(self) -> list[Callable[[], None]]:
+        """Stores of the oldest group may finish in any order; others may be read."""
+        for group in self.groups:
+            if group:
+                return [partial(self._finish_one, group, store) for store in group]
+        return [store.fetch for store in self.open if store.held is None]
+
+    @staticmethod
+    def _finish_one(group: list[Store], store: Store) -> None:
+        group.remove(store)
+        store.finish()
+
+
+class BlockState:
+    """One block: its mbarriers by address, named barriers by number, loads in order of issue, and
+    the registers that can be taken (`pool`)."""
+
+    __slots__ = (
+        "barriers",
+        "batch",
+        "lands",
+        "loads",
+        "named",
+        "placed",
+        "pool",
+        "replicas",
+        "scheduler",
+        "signallers",
+    )
+
+    def __init__(self, t: Translator, batch: Batch, random: np.random.Generator | None) -> None:
+        self.batch = batch
+        self.barriers: dict[int, Mbarrier] = {}
+        self.named: dict[int, NamedBarrier] = {}
+        self.loads: list[Load] = []
+        self.placed = t.placed
+        self.signallers = t.signallers
+        self.pool = 0
+        self.replicas: dict[str, int] = {"": 1}
+        self.scheduler = Scheduler(self, random)
+
+    @property
+    def shuffles(self) -> bool:
+        """Whether actors also give way where they need not wait."""
+        return self.scheduler.random is not None
+
+    def actor(self, role: str, replica: int | None, warps: int, registers: int) -> Actor:
+        """A new actor of this block."""
+        number = len(self.scheduler.actors) + len(self.scheduler.ended)
+        made = Actor(role, replica, warps, registers, number)
+        made.bulk, made.matrix = Bulk(), MatrixUnit()
+        return made
+
+    def owner_of(self, address: int) -> Placed | None:
+        """The buffer that a byte of shared memory belongs to; later ones may share its place."""
+        return next((b for b in self.placed if b.at <= address < b.end), None)
+
+    def name_of(self, address: int) -> str:
+        """An element of shared memory as users know it: `full[2]`."""
+        owner = self.owner_of(address)
+        if owner is None:
+            return f"byte {address} of shared memory"
+        name = owner.name or "a shared buffer"
+        if owner.end - owner.at == owner.itemsize:
+            return f"`{name}`"
+        return f"`{name}[{(address - owner.at) // owner.itemsize}]`"
+
+    def helped_by(self, address: int) -> str:
+        """Who completes phases of a barrier, in words."""
+        owner = self.owner_of(address)
+        roles = self.signallers.get(owner.name, []) if owner is not None else []
+        return f" (from {' and '.join(f'`{r}`' for r in roles)})" if roles else ""
+
+    # ---- work under way --------------------------------------------------------------------
+
+    def next_late(self) -> Callable[[], None] | None:
+        """The oldest load: only loads can let an actor go on."""
+        return partial(self.land, self.loads[0]) if self.loads else None
+
+    def any_early(self) -> list[Callable[[], None]]:
+        """Any load, a store of the oldest group of each actor, the oldest product of each unit."""
+        found: list[Callable[[], None]] = [partial(self.land, load) for load in self.loads]
+        for actor in self.scheduler.actors:
+            found += actor.bulk.early()
+            product = actor.matrix.oldest()
+            if product is not None:
+                found.append(product)
+        return found
+
+    def land(self, load: Load) -> None:
+        """Complete a load."""
+        self.loads.remove(load)
+        load.land()
+
+
+def run_block(
+    t: Translator, step: Step, s: Slots, m: Batch, random: np.random.Generator | None
+) -> int:
+    """Run one block to its end; gives the number of turns that its actors took."""
+    state = m.state = BlockState(t, m, random)
+    m.actor = state.actor("", None, t.kernel.warps, launched_registers(t.kernel.warps))
+    m.actor.run = started(step, s, m)
+    state.scheduler.add(m.actor)
+    if not state.scheduler.run():
+        sync_faults.deadlock(m, state)
+        return state.scheduler.steps
+    for load in state.loads:
+        sync_faults.barrier_left(load.m, load.op, "a copy to its shared memory has arrived")
+    for actor in state.scheduler.ended:
+        for store in actor.bulk.unread():
+            sync_faults.barrier_left(store.m, store.op, "a copy has read its shared memory")
+        actor.bulk.finish()
+    return state.scheduler.steps
+
+
+def started(step: Step, s: Slots, m: Batch) -> Run:
+    """A step as the run of an actor."""
+    if isinstance(step, Resumable):
+        yield from step.start(s, m)
+    else:
+        step(s, m)
+
+
+def launched_registers(warps: int) -> int:
+    """Registers of a thread when a block of so many warps begins."""
+    return entry_registers(32 * warps, DEFAULT)

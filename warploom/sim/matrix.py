@@ -1,0 +1,152 @@
+"""The matrix unit: operands gathered as matrix descriptors say, products in order, accumulators
+that are valid once their products have retired. Source: PTX ISA, "Matrix descriptor" and "Register
+fragments" of wgmma. Knows no operation."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from warploom.base.dtypes import DType, bf16
+from warploom.ir.op import Op
+from warploom.sim.boxes import CHUNK, PERIOD, chunks_of, swizzled
+from warploom.sim.conversions import widen_bf16
+
+ROWS, DEPTH = 64, 16  # of A in one instruction; elements of K
+_IN_CHUNK = 8  # elements of 16 bits
+_REACH = 1 << 18  # descriptors hold 14 bits of the address and of both offsets, in units of 16
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One operand as its descriptor has it: `lead` and `stride` in bytes, `outer` its extent in M
+    or N. `transposed`: M or N is the contiguous axis."""
+
+    outer: int
+    swizzle: int
+    lead: int
+    stride: int
+    transposed: bool
+
+
+@lru_cache(maxsize=512)
+def chunk_places(operand: Operand, start: int) -> np.ndarray:
+    """Chunk numbers from the last multiple of 1024 bytes, `start` bytes before the operand's first
+    element: [outer, 2] where K is contiguous, else [16, outer / 8]."""
+    span = operand.swizzle or CHUNK
+    if operand.transposed:
+        k = np.arange(DEPTH)[:, None]
+        group = np.arange(operand.outer // _IN_CHUNK)[None, :]
+        if operand.swizzle:
+            wide = span // CHUNK
+            byte = group % wide * CHUNK + group // wide * operand.lead
+            byte = byte + k % 8 * span + k // 8 * operand.stride
+        else:
+            byte = group * operand.stride + k % 8 * CHUNK + k // 8 * operand.lead
+    else:
+        row = np.arange(operand.outer)[:, None]
+        half = np.arange(DEPTH // _IN_CHUNK)[None, :]
+        step = CHUNK if operand.swizzle else operand.lead
+        byte = row % 8 * span + row // 8 * operand.stride + half * step
+    return swizzled(byte + start, operand.swizzle) // CHUNK
+
+
+def places(operand: Operand, address: int) -> np.ndarray:
+    """Chunk numbers in shared memory of an operand at a byte address."""
+    address = address % _REACH // CHUNK * CHUNK
+    return chunk_places(operand, address % PERIOD) + address // PERIOD * (PERIOD // CHUNK)
+
+
+def elements(raw: np.ndarray, operand: Operand, at: np.ndarray, dtype: DType) -> np.ndarray:
+    """An operand as float32, [outer, 16]."""
+    held = chunks_of(raw).take(at)
+    if dtype == bf16:
+        wide = widen_bf16(held.view(np.uint16))
+    else:
+        wide = held.view(np.float16).astype(np.float32)
+    return wide.T if operand.transposed else wide
+
+
+class Accumulator:
+    """An accumulator that products are under way for. `rows` is [blocks of 64 rows, 64, n]."""
+
+    __slots__ = ("extents", "open", "rows")
+
+    def __init__(self, array: np.ndarray, extents: tuple[int, ...]) -> None:
+        blocks, eights = extents[0] // 2, extents[1] // 2
+        self.extents = extents
+        self.open = 0  # products that have not retired
+        full = np.broadcast_to(array, (*extents, 1, 4, 32))
+        parts = full.reshape(blocks, 2, eights, 2, 4, 8, 4)
+        # (block, half, j, e, warp, row, pair) to (block, warp, half, row, j, pair, e)
+        rows = np.empty((blocks, 4, 2, 8, eights, 4, 2), np.float32)
+        rows[...] = parts.transpose(0, 4, 1, 5, 2, 6, 3)
+        self.rows = rows.reshape(blocks, ROWS, 8 * eights)
+
+    def registers(self) -> np.ndarray:
+        """The register tile."""
+        blocks, eights = self.extents[0] // 2, self.extents[1] // 2
+        parts = self.rows.reshape(blocks, 4, 2, 8, eights, 4, 2)
+        return parts.transpose(0, 2, 4, 6, 1, 3, 5).reshape(*self.extents, 1, 4, 32)
+
+
+@dataclass(slots=True)
+class Product:
+    """One instruction: row block `block` of `acc` gets a·b when `run` is called."""
+
+    op: Op
+    acc: Accumulator
+    block: int
+    run: Callable[[], np.ndarray]
+
+    def retire(self) -> None:
+        """Read the operands and add their product."""
+        self.acc.rows[self.block] += self.run()
+        self.acc.open -= 1
+
+
+class MatrixUnit:
+    """The matrix unit of one warpgroup: groups of products, oldest first."""
+
+    __slots__ = ("groups", "open")
+
+    def __init__(self) -> None:
+        self.open: list[Product] = []
+        self.groups: deque[list[Product]] = deque()
+
+    def issue(self, product: Product) -> None:
+        """Begin a product; it belongs to the group that is closed next."""
+        product.acc.open += 1
+        self.open.append(product)
+
+    def commit(self) -> None:
+        """Close the current group."""
+        self.groups.append(self.open)
+        self.open = []
+
+    def wait(self, pending: int) -> None:
+        """Retire groups until at most `pending` are left."""
+        while len(self.groups) > pending:
+            for product in self.groups.popleft():
+                product.retire()
+
+    def oldest(self) -> Callable[[], None] | None:
+        """What may be done next, if anything is under way."""
+        for group in (*self.groups, self.open):
+            if group:
+                return partial(_retire_first, group)
+        return None
+
+
+def _retire_first(group: list[Product]) -> None:
+    group.pop(0).retire()
+
+
+def unretired(value: Any) -> bool:
+    """Whether a value is an accumulator with products under way."""
+    return type(value) is Accumulator and value.open > 0

@@ -1,0 +1,119 @@
+"""mbarriers by their address in shared memory. A wait is where an actor lets others go on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from warploom.ir.op import Op
+from warploom.ir.ops import mbarrier
+from warploom.sim import sync_faults
+from warploom.sim.barriers import Mbarrier
+from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
+from warploom.sim.registry import simulates
+
+if TYPE_CHECKING:
+    from warploom.sim.translate import Translator
+
+
+def barrier_at(m: Batch, op: Op, address: int) -> Mbarrier | None:
+    """The barrier at an address; none there is a finding."""
+    found = m.state.barriers.get(int(address))
+    if found is None:
+        sync_faults.no_barrier(m, op, int(address))
+    return found
+
+
+@simulates(mbarrier.Init)
+def init(t: Translator, op: mbarrier.Init) -> Step:
+    a = t.slot(op.barrier)
+
+    def step(s: Slots, m: Batch) -> None:
+        address, barriers = int(s[a]), m.state.barriers
+        if address in barriers:
+            sync_faults.made_twice(m, op, barriers[address])
+        barriers[address] = Mbarrier(m.state.name_of(address), op.arrivals)
+
+    return step
+
+
+@simulates(mbarrier.Arrive)
+def arrive(t: Translator, op: mbarrier.Arrive) -> Step:
+    a, count = t.slot(op.barrier), op.count * t.acting
+
+    def step(s: Slots, m: Batch) -> None:
+        barrier = barrier_at(m, op, s[a])
+        if barrier is not None:
+            _arrive(m, op, barrier, count)
+
+    return step
+
+
+@simulates(mbarrier.Expect)
+def expect(t: Translator, op: mbarrier.Expect) -> Step:
+    a, count, size = t.slot(op.barrier), t.acting, op.bytes * t.acting
+
+    def step(s: Slots, m: Batch) -> None:
+        barrier = barrier_at(m, op, s[a])
+        if barrier is not None:
+            barrier.expect(size)
+            _arrive(m, op, barrier, count)
+
+    return step
+
+
+def _arrive(m: Batch, op: Op, barrier: Mbarrier, count: int) -> None:
+    if count > barrier.pending:
+        sync_faults.too_many_arrivals(m, op, barrier, count)
+        return
+    barrier.arrive(count)
+    if barrier.overrun():
+        sync_faults.bytes_left(m, op, barrier)
+        barrier.forgive()
+
+
+class BarrierWait:
+    """An actor that waits for a phase of an mbarrier."""
+
+    __slots__ = ("barrier", "op", "parity", "signallers")
+
+    def __init__(self, op: Op, barrier: Mbarrier, parity: int, signallers: str) -> None:
+        self.op, self.barrier, self.parity, self.signallers = op, barrier, parity, signallers
+
+    def ready(self) -> bool:
+        return self.barrier.passed(self.parity)
+
+    def words(self) -> str:
+        barrier = self.barrier
+        return (
+            f"{barrier.name}, parity {self.parity}: it is in phase {barrier.phase}, which lacks "
+            f"{barrier.missing() or 'nothing'}{self.signallers}"
+        )
+
+
+@simulates(mbarrier.Wait)
+def wait(t: Translator, op: mbarrier.Wait) -> Step:
+    a, p = t.slot(op.barrier), t.slot(op.parity)
+
+    def start(s: Slots, m: Batch) -> Run:
+        barrier = barrier_at(m, op, s[a])
+        if barrier is None:
+            return
+        if m.state.shuffles:
+            yield None
+        parity = int(s[p]) & 1
+        if not barrier.passed(parity):
+            yield BarrierWait(op, barrier, parity, m.state.helped_by(int(s[a])))
+
+    return Resumable(start)
+
+
+@simulates(mbarrier.Test)
+def test(t: Translator, op: mbarrier.Test) -> Step:
+    a, p, d = t.slot(op.barrier), t.slot(op.parity), t.slot(op.result)
+
+    def start(s: Slots, m: Batch) -> Run:
+        yield None  # who polls lets others go on
+        barrier = barrier_at(m, op, s[a])
+        s[d] = barrier is not None and barrier.passed(int(s[p]) & 1)
+
+    return Resumable(start)

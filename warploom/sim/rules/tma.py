@@ -1,0 +1,166 @@
+"""The copy engine: loads and stores of boxes that are issued here and done later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from warploom.ir.kernel import TensorMap
+from warploom.ir.ops import tma
+from warploom.sim import arithmetic, faults, sync_faults
+from warploom.sim.block import Load, Store
+from warploom.sim.boxes import CHUNK, Box, alignment, chunks_of, places_of
+from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
+from warploom.sim.memory import Memory
+from warploom.sim.registry import simulates
+from warploom.sim.rules.mbarrier import barrier_at
+from warploom.sim.shadow import written
+
+if TYPE_CHECKING:
+    from warploom.sim.translate import Translator
+
+_ALIGN = 128  # bytes of a box's place in shared memory
+
+
+class Copy:
+    """What loads and stores share: map, tensor, coordinates and place."""
+
+    def __init__(self, t: Translator, op: tma.LoadBox | tma.StoreBox) -> None:
+        self.op = op
+        self.map: TensorMap = t.kernel.maps[op.map]
+        self.tensor, self.address = t.slot(op.tensor), t.slot(op.address)
+        self.coordinates = [t.slot(c) for c in op.coordinates]
+
+    def place(self, s: Slots, m: Batch) -> tuple[Box, Any] | None:
+        """The box and the chunks of shared memory that it fills; None after a finding."""
+        memory: Memory = s[self.tensor]
+        box = Box(self.map, memory, tuple(int(s[c]) for c in self.coordinates))
+        address, op = int(s[self.address]), self.op
+        wrong = alignment(self.map, memory)
+        if wrong:
+            message = f"the copy engine cannot move boxes of `{memory.name}`"
+            sync_faults.misaligned(m, op, message, wrong)
+            return None
+        row = self.map.box[0] * memory.itemsize
+        if row % CHUNK:
+            message = f"rows of a box of `{memory.name}` are no multiples of 16 bytes"
+            sync_faults.misaligned(m, op, message, f"{row} bytes")
+            return None
+        if address % _ALIGN:
+            message = "a box does not start at a multiple of 128 bytes of shared memory"
+            sync_faults.misaligned(m, op, message, f"{m.state.name_of(address)}, byte {address}")
+            return None
+        if address < 0 or address + box.size > m.pitch:
+            sync_faults.outside(m, op, "this copy", address, box.size)
+            return None
+        return box, places_of(address, box.size, self.map.swizzle)
+
+
+@simulates(tma.LoadBox)
+def load_box(t: Translator, op: tma.LoadBox) -> Step:
+    copy, b = Copy(t, op), t.slot(op.barrier)
+    blocks, copies = t.optional(op.multicast), t.acting
+
+    def step(s: Slots, m: Batch) -> None:
+        barrier = barrier_at(m, op, s[b])
+        placed = copy.place(s, m)
+        if barrier is None or placed is None:
+            return
+        if blocks >= 0 and not int(s[blocks]) & 1:
+            return  # a block is alone in its cluster, number 0
+        box, places = placed
+        if m.arena.written is not None:
+            chunks_of(m.arena.written)[places] = 0  # in flight from here on
+        for _ in range(copies):
+            load = Load(m, op, box.size, barrier, _arrival(m, box, places))
+            m.state.loads.append(load)
+
+    return step
+
+
+def _arrival(m: Batch, box: Box, places: Any) -> Callable[[], None]:
+    def arrive() -> None:
+        held = box.gather(box.memory)
+        chunks_of(m.arena.raw)[places] = _chunks(held)
+        if m.arena.written is not None:
+            shadow, good = box.memory.shadow, written(box.memory)
+            state = np.full(box.shape, good, f"u{box.memory.itemsize}")
+            if shadow is not None:
+                state = box.gather(shadow, good)
+            chunks_of(m.arena.written)[places] = _chunks(state)
+
+    return arrive
+
+
+def _chunks(array: np.ndarray) -> np.ndarray:
+    return chunks_of(array.reshape(-1).view(np.uint8))
+
+
+# ---- stores ------------------------------------------------------------------------------------
+
+
+@simulates(tma.StoreBox)
+def store_box(t: Translator, op: tma.StoreBox) -> Step:
+    copy, copies = Copy(t, op), t.acting
+
+    def step(s: Slots, m: Batch) -> None:
+        placed = copy.place(s, m)
+        if placed is None:
+            return
+        box, places = placed
+        if not box.memory.writable:
+            faults.read_only(m, op, box.memory)
+            return
+        for _ in range(copies):
+            made = Store(m, op, _reading(m, op, box, places), _writing(op, box))
+            m.actor.bulk.open.append(made)
+
+    return step
+
+
+def _reading(m: Batch, op: tma.StoreBox, box: Box, places: Any) -> Callable[[], np.ndarray]:
+    def read() -> np.ndarray:
+        if m.arena.written is not None:
+            flags = m.arena.written.reshape(-1, CHUNK)[places]
+            if not flags.all():
+                chunk = int((~flags.all(axis=1)).argmax())
+                first = np.arange(len(m.arena.raw) // CHUNK)[places][chunk] * CHUNK
+                sync_faults.unwritten(m, op, "is stored here", int(first))
+        held = np.ascontiguousarray(chunks_of(m.arena.raw)[places])
+        return held.view(box.memory.flat.dtype).reshape(box.shape)
+
+    return read
+
+
+def _writing(op: tma.StoreBox, box: Box) -> Callable[[np.ndarray], None]:
+    combine = arithmetic.binary(op.reduce, box.memory.dtype) if op.reduce else None
+
+    def write(held: np.ndarray) -> None:
+        target, part = box.window(box.memory), held[box.part]
+        if target.size == 0:
+            return
+        target[...] = part if combine is None else combine(target.copy(), part)
+        if box.memory.shadow is not None:
+            box.window(box.memory.shadow)[...] = written(box.memory)
+
+    return write
+
+
+@simulates(tma.Commit)
+def commit(t: Translator, op: tma.Commit) -> Step:
+    def step(s: Slots, m: Batch) -> None:
+        m.actor.bulk.commit()
+
+    return step
+
+
+@simulates(tma.Wait)
+def wait(t: Translator, op: tma.Wait) -> Step:
+    def start(s: Slots, m: Batch) -> Run:
+        if m.state.shuffles:
+            yield None
+        m.actor.bulk.wait(op.pending, op.reads)
+
+    return Resumable(start)

@@ -1,0 +1,237 @@
+"""What kernels do wrong with barriers, copies and the matrix unit, as reports. Names are those of
+the source: role, buffer, element."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from warploom.base.diagnostics import Span
+from warploom.base.errors import report
+from warploom.ir.op import Op
+from warploom.sim.actors import Actor
+from warploom.sim.barriers import Mbarrier
+from warploom.sim.machine import Batch
+
+if TYPE_CHECKING:
+    from warploom.sim.block import BlockState
+
+
+def _role(m: Batch) -> str:
+    return m.actor.role
+
+
+def _name(m: Batch) -> str:
+    return m.actor.name(m.state.replicas[m.actor.role])
+
+
+def _block(m: Batch) -> str:
+    return f"block {m.launch.name_block(int(m.linear[0]))}"
+
+
+def found(
+    m: Batch, op: Op, code: str, message: str, *notes: str, label: str = "", hint: str = ""
+) -> None:
+    """A finding of an actor at an operation."""
+    span = Span.at(op.loc, label=label, role=_role(m))
+    block = int(m.linear[0])
+    made = report(code, message, span, notes=(f"{_block(m)}, {_name(m)}", *notes), hint=hint)
+    made.facts["block"] = block
+    m.launch.find(made, op.loc)
+
+
+# ---- barriers ----------------------------------------------------------------------------------
+
+
+def no_barrier(m: Batch, op: Op, address: int) -> None:
+    """A barrier that nobody has made."""
+    name = m.state.name_of(address)
+    found(
+        m,
+        op,
+        "M010",
+        f"{name} is used as a barrier, and none has been made there",
+        f"byte {address} of shared memory",
+        label="this barrier",
+    )
+
+
+def made_twice(m: Batch, op: Op, barrier: Mbarrier) -> None:
+    """A barrier that exists already."""
+    found(m, op, "M010", f"{barrier.name} is made again while it is in use", label="made here")
+
+
+def too_many_arrivals(m: Batch, op: Op, barrier: Mbarrier, count: int) -> None:
+    """An arrival that the current phase has no place for."""
+    found(
+        m,
+        op,
+        "M011",
+        f"{barrier.name} gets more arrivals than a phase takes",
+        f"a phase takes {barrier.count}; in phase {barrier.phase} {barrier.pending} are missing, "
+        f"and {count} come here",
+        label="this arrival",
+        hint="let as many threads arrive as the barrier was made for, once a phase",
+    )
+
+
+def too_many_bytes(m: Batch, op: Op, barrier: Mbarrier, size: int, phase: int) -> None:
+    """A copy whose bytes nobody announced."""
+    if phase != barrier.phase:
+        what = f"it was issued in phase {phase}, which has completed without it"
+    else:
+        what = f"{-barrier.bytes:,} bytes of phase {phase} were never announced"
+    found(
+        m,
+        op,
+        "M012",
+        f"{barrier.name} gets more bytes than were announced",
+        f"this copy brings {size:,} bytes; {what}",
+        label="this copy",
+        hint="announce the bytes of all copies of a phase: whole boxes, also at the edges",
+    )
+
+
+def bytes_left(m: Batch, op: Op, barrier: Mbarrier) -> None:
+    """The last arrival of a phase that more bytes came for than were announced."""
+    found(
+        m,
+        op,
+        "M012",
+        f"{barrier.name} gets more bytes than were announced",
+        f"with this arrival phase {barrier.phase} has {-barrier.bytes:,} bytes too many",
+        label="this arrival",
+        hint="announce the bytes of all copies of a phase",
+    )
+
+
+def barrier_left(m: Batch, op: Op, what: str) -> None:
+    """A copy that the block does not wait for."""
+    found(
+        m,
+        op,
+        "M013",
+        f"the block ends before {what}",
+        label="this copy",
+        hint="wait for it before the role ends",
+    )
+
+
+def mixed_barrier(m: Batch, op: Op, number: int, threads: int, users: Sequence[str]) -> None:
+    """A named barrier that several groups of warps use as if it were their own."""
+    found(
+        m,
+        op,
+        "M018",
+        f"barrier {number} of {threads} threads is used by {' and '.join(users)}",
+        "warps of one may meet those of another",
+        label="this barrier",
+    )
+
+
+# ---- registers, products -----------------------------------------------------------------------
+
+
+def wrong_way(m: Batch, op: Any) -> None:
+    """setmaxnreg that would shrink by growing or the other way round."""
+    verb = "takes" if op.grow else "keeps"
+    found(
+        m,
+        op,
+        "M017",
+        f"{_name(m)} {verb} {op.count} registers, and has {m.actor.registers}",
+        label="set here",
+    )
+
+
+def no_fence(m: Batch, op: Op) -> None:
+    """A product on registers that were written without a fence."""
+    found(
+        m,
+        op,
+        "M015",
+        "a product begins on an accumulator without a fence of the matrix unit",
+        label="this product",
+    )
+
+
+def in_flight(m: Batch, op: Op) -> None:
+    """An accumulator that is read while products are under way."""
+    found(
+        m,
+        op,
+        "M014",
+        "an accumulator is read before its products have retired",
+        label="read here",
+        hint="wait for the group of the product first",
+    )
+
+
+# ---- memory ------------------------------------------------------------------------------------
+
+
+def outside(m: Batch, op: Op, what: str, address: int, size: int) -> None:
+    """An asynchronous access that leaves the block's shared memory."""
+    found(
+        m,
+        op,
+        "M001",
+        f"{what} leaves the block's shared memory",
+        f"{size:,} bytes from byte {address} of {m.pitch:,}",
+        label=what,
+    )
+
+
+def misaligned(m: Batch, op: Op, message: str, note: str) -> None:
+    """What the copy engine cannot take because of its place."""
+    found(m, op, "M003", message, note, label="this copy")
+
+
+def unwritten(m: Batch, op: Op, use: str, byte: int) -> None:
+    """Shared memory that was never written, or is in flight, and is read asynchronously."""
+    owner = m.state.owner_of(byte)
+    where = f"`{owner.name}`" if owner is not None and owner.name else "a shared buffer"
+    at = f"byte {byte - owner.at} of {where}" if owner is not None else f"byte {byte}"
+    found(
+        m,
+        op,
+        "M002",
+        f"`{m.launch.kernel}` uses memory of {where} that was never written",
+        at,
+        label=use,
+        hint="wait for the copy that fills it",
+    )
+
+
+# ---- deadlock ----------------------------------------------------------------------------------
+
+
+def deadlock(m: Batch, state: BlockState) -> None:
+    """Nothing can move any more."""
+    waiting, ended = state.scheduler.actors, state.scheduler.ended
+    spans, notes = [], [_block(m)]
+    for actor in waiting:
+        assert actor.wait is not None
+        spans.append(Span.at(actor.wait.op.loc, label="waits here", role=actor.role))
+        notes.append(f"{_of(actor, state)} waits for {actor.wait.words()}")
+    notes += [f"{_of(actor, state)} has ended" for actor in ended if actor.role]
+    made = report(
+        "D001",
+        f"`{m.launch.kernel}` cannot go on: {_who(len(waiting), len(ended))} for ever",
+        *spans,
+        notes=notes,
+    )
+    made.facts["block"] = int(m.linear[0])
+    first = waiting[0].wait
+    assert first is not None
+    m.launch.find(made, first.op.loc)
+
+
+def _of(actor: Actor, state: BlockState) -> str:
+    return actor.name(state.replicas[actor.role])
+
+
+def _who(waiting: int, ended: int) -> str:
+    if waiting == 1:
+        return "one role waits" if ended else "the block waits"
+    return f"{waiting} roles wait"
