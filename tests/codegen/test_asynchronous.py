@@ -42,13 +42,13 @@ def test_a_ring_compiles_to_copies_and_barriers():
         "bar.warp": 4,
         "elect": 4,
         "shfl": 1,
-        "setmaxnreg": 3,
+        "setmaxnreg": 2,
         "cp.async.bulk": 1,
         "ld.shared": 4,
         "st.global": 4,
     }
     sass = disassemble(compiled(kernel).cubin)
-    assert sass.count("UTMALDG.2D") == 1 and sass.count("USETMAXREG") == 3
+    assert sass.count("UTMALDG.2D") == 1 and sass.count("USETMAXREG") == 2
     # One elected thread: no loop over threads around the copy.
     assert "BRA.U.ANY" not in sass
 
@@ -110,6 +110,24 @@ def test_a_role_without_a_place_is_a_fault(first):
     m.build.add(split(m, first=first))
     with pytest.raises(Fault, match="has no place among the 8 warps"):
         emit(m.kernel(), SM_90A)
+
+
+def test_small_roles_change_their_registers_together(body_of):
+    lines = body_of(ring_copy())
+    here = lines.index("else if (warp >= 4) {  // roles load, idle")
+    assert lines[here + 1 : here + 3] == [
+        "  setmaxnreg_dec<40>();",
+        "  if (warp == 4) {  // role load: 1 warp",
+    ]
+    assert lines[-3:] == ["  else if (warp >= 5) {  // role idle: 3 warps", "  }", "}"]
+
+
+def test_small_roles_that_disagree_are_a_fault():
+    kernel = ring_copy()
+    made = next(op for op in kernel.body.ops if isinstance(op, roles.Split))
+    made.bodies[2].ops[0].count = 48
+    with pytest.raises(Fault, match="share a warpgroup"):
+        emit(kernel, SM_90A)
 
 
 # ---- barriers ------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from collections import Counter
 from math import prod
 
 from warploom.codegen.access_helpers import shuffles_of
+from warploom.codegen.rules.roles import shared_registers
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Op, Value
 from warploom.ir.ops import (
@@ -121,8 +122,10 @@ def _of(op: Op) -> tuple[tuple[str, int], ...]:
             assert isinstance(held, Regs)
             return (("shfl", _registers(op.value) * shuffles_of(held.dtype)),)
         case roles.Split():
-            # The number of the warp in the block, the same for all its lanes.
-            return (("shfl", 1),)
+            # The number of the warp in the block, the same for all its lanes. Roles of one
+            # warpgroup change its registers once.
+            spared = max(len(shared_registers(op)) - 1, 0)
+            return (("shfl", 1), ("setmaxnreg", -spared))
         case control.OneThread():
             return (("bar.warp", 1), ("elect", 1))
     kind = _ONE.get(type(op))

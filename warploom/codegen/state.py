@@ -17,7 +17,7 @@ from warploom.codegen.prelude import Prelude
 from warploom.codegen.registry import emits
 from warploom.codegen.wishes import wishes
 from warploom.ir.kernel import Kernel
-from warploom.ir.op import UNKNOWN, Block, Value
+from warploom.ir.op import UNKNOWN, Block, Op, Value
 from warploom.ir.types import Regs, Scalar
 
 
@@ -74,6 +74,8 @@ class Emitter:
         self.strides: dict[tuple[Value, int], str] = {}
         self.maps: list[str] = []
         self.warps = Warps("(int)(threadIdx.x / 32)", 0, kernel.warps)
+        # Operations that an operation around them has printed.
+        self.printed: set[Op] = set()
         self._overwritten: set[Value] = set()
         self._storages: dict[str, str] = {}
         self._wishes = wishes(kernel)
