@@ -58,6 +58,7 @@ def test_a_stride_that_is_no_multiple_of_16_bytes(golden) -> None:
     golden(str(refusal(bf16(16, 511))))
 
 
+@pytest.mark.case("C18")
 @pytest.mark.parametrize("columns", [511, 512, 515, 520])
 @pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float32])
 def test_rows_of_several_lengths(columns: int, dtype: type) -> None:
