@@ -18,7 +18,7 @@ from warploom.base.dtypes import BY_NAME, DType
 from warploom.base.errors import Error, error
 from warploom.frontend.signature import MISSING, Parameter, Signature
 from warploom.ir.types import Scalar, Tensor
-from warploom.runtime.argument_class import classify, overlapping, tensor_type
+from warploom.runtime.argument_class import geometry, overlapping, tensor_type
 from warploom.runtime.arrays import SIM, View, not_a_tensor, read
 
 _LIMITS = {"i32": (-(1 << 31), (1 << 31) - 1), "i64": (-(1 << 63), (1 << 63) - 1)}
@@ -92,9 +92,9 @@ def bind(
             classes.append((_SCALAR, scalars[index]))
             strides.append(None)
         else:
-            cls, steps = classify(value, count in shared)
-            classes.append(cls)
-            strides.append(steps)
+            found = geometry(value)
+            classes.append(found.aliased if count in shared else found.plain)
+            strides.append(found.strides)
             count += 1
     held = tuple(classes)
     key = (held, tuple(constant_key))

@@ -58,7 +58,7 @@ def _initialise() -> Any:
         from cuda.bindings import driver
     except ImportError as why:
         hint = "pip install 'warploom[cu13]' (driver 580 or newer), or 'warploom[cu12]'"
-        raise error("H020", f"cuda.bindings is not installed ({why})", hint=hint) from why
+        raise error("H020", "the package cuda-bindings is not installed", hint=hint) from why
     try:
         (status,) = driver.cuInit(0)
     except Exception as why:
