@@ -1,5 +1,6 @@
-"""Arguments of a simulated launch: NumPy arrays as flat memory with an origin, shape and strides. Views
-with negative, zero or large strides and any offset are fine. Knows neither kernels nor steps."""
+"""Arguments of a simulated launch: NumPy arrays as flat memory with an origin, shape and
+strides. Views with negative, zero or large strides and any offset are fine. Knows neither
+kernels nor steps."""
 
 from __future__ import annotations
 
@@ -17,9 +18,9 @@ class TensorArg:
     """One tensor of a launch.
 
     `flat` covers what lies between the lowest and the highest element of the view and nothing else:
-    any other address is out of bounds. `base` is the place of element (0, …, 0) in it. `strides` are in
-    elements; give them where those of axes of extent 0 or 1 matter. Raises ValueError for a dtype that
-    kernels do not know and for strides that are no multiple of the element.
+    any other address is out of bounds. `base` is the place of element (0, …, 0) in it. `strides`
+    are in elements; give them where those of axes of extent 0 or 1 matter. Raises ValueError for a
+    dtype that kernels do not know and for strides that are no multiple of the element.
     """
 
     __slots__ = ("array", "base", "dtype", "flat", "memory", "shape", "strides")

@@ -1,6 +1,6 @@
 """Arithmetic of the contract (docs/numerics.md) on NumPy arrays and numbers: kinds of
-`ir.ops.arithmetic`. Bits equal those of the GPU except for transcendental kinds (`special`). Knows no
-operation and no layout."""
+`ir.ops.arithmetic`. Bits equal those of the GPU except for transcendental kinds (`special`). Knows
+no operation and no layout."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Conversions between element types: round to nearest even, truncate and saturate, NaN to 0. bf16 is
-held as uint16 bits. Integers and f64 go to 16-bit floats by way of f32, on both devices."""
+"""Conversions between element types: round to nearest even, truncate and saturate, NaN to 0. bf16
+is held as uint16 bits. Integers and f64 go to 16-bit floats by way of f32, on both devices."""
 
 from __future__ import annotations
 

@@ -13,33 +13,29 @@ from warploom.sim.machine import Batch
 from warploom.sim.memory import Memory
 
 
-def _first(bad: np.ndarray, m: Batch) -> tuple[tuple[np.ndarray, ...], int]:
+def first_in_block_order(bad: np.ndarray, m: Batch) -> tuple[tuple[int, ...], int]:
     """The first true element in block order, as an index of `bad`, and its linear block."""
     at = np.nonzero(np.moveaxis(bad, -3, 0))
-    first = tuple(int(axis[0]) for axis in at)
-    index = first[1:-2] + (first[0],) + first[-2:]
-    place = first[0] if bad.shape[-3] > 1 else 0
-    return index, int(m.linear[place])  # type: ignore[return-value]
+    block, *rest = (int(axis[0]) for axis in at)
+    index = (*rest[:-2], block, *rest[-2:])
+    return index, int(m.linear[block if bad.shape[-3] > 1 else 0])
 
 
 def element_name(memory: Memory, place: int) -> str:
     """An element of a tensor by its indices, where its place has some, else by its offset."""
-    offset = place - memory.origin
     shape, strides = memory.shape, memory.strides
     if not shape:
-        return f"element {offset}"
-    order = sorted(range(len(shape)), key=lambda axis: -abs(strides[axis]))
+        return f"element {place - memory.origin}"
     found = [0] * len(shape)
-    rest = offset
-    for axis in order:
-        step = strides[axis]
-        if step == 0 or shape[axis] == 1:
-            continue
-        found[axis] = int(rest / step) if step > 0 else -int(rest / -step)
-        found[axis] = min(max(found[axis], 0), shape[axis] - 1)
-        rest -= found[axis] * step
+    rest = place  # counts from the lowest address, so axes that run backwards count from their end
+    for axis in sorted(range(len(shape)), key=lambda axis: -abs(strides[axis])):
+        step = abs(strides[axis])
+        if step and shape[axis] > 1:
+            digit = min(max(rest // step, 0), shape[axis] - 1)
+            rest -= digit * step
+            found[axis] = digit if strides[axis] > 0 else shape[axis] - 1 - digit
     if rest:
-        return f"element at offset {offset}"
+        return f"the element at offset {place - memory.origin}"
     return f"element [{', '.join(map(str, found))}]"
 
 
@@ -53,7 +49,7 @@ def _about(memory: Memory) -> str:
 def out_of_bounds(m: Batch, op: Op, memory: Memory, places: np.ndarray, bad: np.ndarray) -> None:
     """An address outside the tensor or buffer under a true predicate."""
     places = np.broadcast_to(places, bad.shape)
-    index, block = _first(bad, m)
+    index, block = first_in_block_order(bad, m)
     offset = int(places[index]) - (0 if memory.pitch else memory.origin)
     verb = "writes to" if op.OPCODE.endswith("store") else "reads"
     name = f"`{memory.name}`" if memory.name else "a shared buffer"
@@ -75,16 +71,16 @@ def out_of_bounds(m: Batch, op: Op, memory: Memory, places: np.ndarray, bad: np.
 
 def misaligned(m: Batch, op: Op, memory: Memory, vec: int, places: Any, bad: np.ndarray) -> None:
     """A vector access that does not start at a multiple of its width."""
-    index, block = _first(bad, m)
+    index, block = first_in_block_order(bad, m)
     place = int(np.broadcast_to(places, bad.shape)[index])
+    over = (place + memory.unit) % vec * memory.itemsize
     found = report(
         "M003",
         f"`{m.launch.kernel}` accesses `{memory.name}` misaligned",
         op.loc,
         notes=(
             f"block {m.launch.name_block(block)}, {element_name(memory, place)}: an access of "
-            f"{vec * memory.itemsize} bytes starts at address {(place + memory.unit) * memory.itemsize}"
-            " (modulo 64 where it starts)",
+            f"{vec * memory.itemsize} bytes starts {over} bytes after a multiple of its width",
             _about(memory),
         ),
         block=block,
@@ -116,7 +112,7 @@ class Origin:
 
 def origin_of(m: Batch, op: Op, memory: Memory, places: np.ndarray, bad: np.ndarray) -> Origin:
     """The first unwritten element that an access reads."""
-    index, block = _first(bad, m)
+    index, block = first_in_block_order(bad, m)
     place = int(np.broadcast_to(places, bad.shape)[index])
     return Origin(op.loc, memory.name or "a shared buffer", element_name(memory, place), block)
 

@@ -1,5 +1,6 @@
-"""Arithmetic of integer and bool register tiles. What no block changes is kept and found again at the
-next trip or launch; comparisons of ranges that do not meet are decided without touching arrays."""
+"""Arithmetic of integer and bool register tiles. What no block changes is kept and found again
+at the next trip or launch; comparisons of ranges that do not meet are decided without touching
+arrays."""
 
 from __future__ import annotations
 
@@ -49,10 +50,7 @@ def _add(x: Index, y: Index) -> Index:
 
 def _sub(x: Index, y: Index) -> Index:
     fx, fy = x.fixed, y.fixed
-    if _is_zero(fy):
-        fixed = fx
-    else:
-        fixed = fx.keep(("sub", fy), lambda: Fixed(fx.array - fy.array))
+    fixed = fx if _is_zero(fy) else fx.keep(("sub", fy), lambda: Fixed(fx.array - fy.array))
     return Index(fixed, bounded(x.shift - y.shift), x.dtype)
 
 

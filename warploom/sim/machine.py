@@ -48,6 +48,26 @@ class Launch:
         return f"({linear % x}, {linear // x % y}, {linear // (x * y)})"
 
 
+class Arena:
+    """Shared memory of a batch: `pitch` bytes a block, in one array. Used again by later batches.
+
+    `buffers` are views that steps have made of it.
+    """
+
+    __slots__ = ("buffers", "raw", "written")
+
+    def __init__(self, count: int, pitch: int, checked: bool) -> None:
+        self.raw = np.empty(count * pitch, np.uint8)
+        self.written = np.empty(count * pitch, np.uint8) if checked else None
+        self.buffers: dict[Any, Any] = {}
+
+    def clear(self) -> None:
+        """Back to unwritten, which reads as NaN."""
+        self.raw.fill(0xFF)
+        if self.written is not None:
+            self.written.fill(0)
+
+
 class Batch:
     """The blocks that steps run for at a time, and their shared memory.
 
@@ -55,20 +75,9 @@ class Batch:
     blocks take runs in a batch of these.
     """
 
-    __slots__ = (
-        "barriers",
-        "count",
-        "ids",
-        "launch",
-        "linear",
-        "memory",
-        "pitch",
-        "rows",
-        "shadow",
-        "written",
-    )
+    __slots__ = ("arena", "barriers", "count", "ids", "launch", "linear", "pitch", "rows", "shadow")
 
-    def __init__(self, launch: Launch, linear: np.ndarray, pitch: int) -> None:
+    def __init__(self, launch: Launch, linear: np.ndarray, arena: Arena, pitch: int) -> None:
         x, y, _ = launch.grid
         self.launch = launch
         self.count = len(linear)
@@ -81,21 +90,19 @@ class Batch:
             )
         )
         self.pitch = pitch  # bytes of shared memory a block
-        # Unwritten memory reads as NaN.
-        self.memory = np.full(self.count * pitch, 0xFF, np.uint8) if pitch else None
-        self.written = np.zeros(self.count * pitch, np.uint8) if launch.checked and pitch else None
+        self.arena = arena
         self.shadow: Slots = []
         self.barriers = [0]  # one counter for all parts of the batch
 
     def of(self, places: np.ndarray) -> Batch:
         """The batch of some of these blocks; they keep their shared memory."""
         part = object.__new__(Batch)
-        part.launch, part.memory, part.pitch = self.launch, self.memory, self.pitch
+        part.launch, part.arena, part.pitch = self.launch, self.arena, self.pitch
         part.count = len(places)
         part.linear = self.linear[places]
         part.rows = self.rows[places]
         part.ids = tuple(i[places] if isinstance(i, np.ndarray) else i for i in self.ids)
-        part.shadow, part.written, part.barriers = self.shadow, self.written, self.barriers
+        part.shadow, part.barriers = self.shadow, self.barriers
         return part
 
 

@@ -1,5 +1,6 @@
-"""Memory as accesses see it: a flat array of carriers with bounds, and how addresses become strided
-views, gathers or scatters. Knows no operation; `rules/global_memory` and `rules/shared_memory` do."""
+"""Memory as accesses see it: a flat array of carriers with bounds, and how addresses become
+strided views, gathers or scatters. Knows no operation; `rules/global_memory` and
+`rules/shared_memory` do."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from warploom.base.dtypes import DType
-from warploom.sim.values import Fixed, carrier, scalar_array
+from warploom.sim.values import Fixed, carrier, dense, scalar_array
 
 
 class Memory:
@@ -59,10 +60,10 @@ class Span:
     __slots__ = ("digits", "first", "hi", "lo", "shift")
 
     def __init__(self, shift: Any) -> None:
-        if type(shift) is not int and shift.shape[0] == 1:
-            shift = int(shift[0, 0, 0])
-        self.shift = shift
-        if type(shift) is int:
+        if type(shift) is np.ndarray and shift.shape[0] == 1:
+            shift = shift[0, 0, 0].item()
+        self.shift: Any = shift
+        if type(shift) is not np.ndarray:
             self.first = self.lo = self.hi = shift
             self.digits: tuple[tuple[int, int], ...] | None = ()
             return
@@ -189,8 +190,8 @@ def _count_evenly(numbers: np.ndarray) -> list[tuple[int, int]] | None:
 
 
 def view_of(memory: Memory, plan: Plan, span: Span) -> np.ndarray | None:
-    """The addressed elements as a strided view, digits as axes; None where they do not count evenly.
-    All must lie in the memory."""
+    """The addressed elements as a strided view, digits as axes; None where they do not count
+    evenly. All must lie in the memory."""
     if plan.front is None or span.digits is None:
         return None
     digits = plan.front + span.digits + plan.back
@@ -206,7 +207,7 @@ def view_of(memory: Memory, plan: Plan, span: Span) -> np.ndarray | None:
 
 def inside(memory: Memory, plan: Plan, span: Span) -> bool:
     """Whether all addresses of an access lie in the memory, masked ones included."""
-    return plan.lo + span.lo >= 0 and plan.hi + span.hi < memory.size
+    return bool(plan.lo + span.lo >= 0 and plan.hi + span.hi < memory.size)
 
 
 def full_shape(plan: Plan, span: Span) -> tuple[int, ...]:
@@ -231,7 +232,7 @@ def read_where(memory: Memory, plan: Plan, span: Span, mask: Any, other: Any) ->
     filler = scalar_array(other, memory.dtype, len(plan.shape[0]))
     if type(mask) is Fixed and not mask.hi:
         return filler
-    flags = mask.array if type(mask) is Fixed else mask
+    flags = dense(mask)
     if inside(memory, plan, span):
         out = read(memory, plan, span)
         if filler.size == 1 and fits(flags.shape, out.shape):
@@ -239,9 +240,9 @@ def read_where(memory: Memory, plan: Plan, span: Span, mask: Any, other: Any) ->
             return out
         return np.where(flags, out, filler)
     places = plan.elements + span.shift
-    flags = flags & (places >= 0) & (places < memory.size)
     if memory.size == 0:
         return filler
+    flags = flags & (places >= 0) & (places < memory.size)
     return np.where(flags, memory.flat.take(np.where(flags, places, 0)), filler)
 
 

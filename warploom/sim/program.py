@@ -21,7 +21,7 @@ from warploom.ir.kernel import Kernel, walk
 from warploom.ir.ops import global_memory
 from warploom.ir.types import Regs, Scalar, Tensor
 from warploom.sim.arguments import TensorArg, tensor_argument
-from warploom.sim.machine import Batch, Launch, Slots, Step
+from warploom.sim.machine import Arena, Batch, Launch, Slots, Step
 from warploom.sim.memory import Memory
 from warploom.sim.rules.scalar import literal
 from warploom.sim.translate import Translator
@@ -53,6 +53,7 @@ class Program:
         self.kernel = kernel
         self._plain, self._steps = self._translate(checked=False)
         self._checked: tuple[Translator, list[Step]] | None = None
+        self._arenas: list[tuple[int, bool, Arena]] = []
         self._tile_bytes = max(
             (
                 math.prod(r.type.extents) * kernel.warps * 32 * r.type.dtype.bytes
@@ -93,7 +94,8 @@ class Program:
         `seed` chooses the order of the batches: 0 is ascending. Plain mode raises CheckError at a
         fault; checked mode collects findings. What the kernel prints goes to stdout in block order.
         """
-        sizes = (*grid, 1, 1, 1)[:3]
+        x, y, z = (*grid, 1, 1, 1)[:3]
+        sizes = (x, y, z)
         launch = Launch(self.kernel.name, sizes, checked)
         if checked and self._checked is None:
             self._checked = self._translate(checked=True)
@@ -106,13 +108,15 @@ class Program:
         result = RunResult(steps=len(steps) * len(batches))
 
         def run_batch(linear: np.ndarray) -> int:
-            batch = Batch(launch, linear, translator.shared_bytes)
+            arena = self._arena(len(linear), translator.shared_bytes, checked)
+            batch = Batch(launch, linear, arena, translator.shared_bytes)
             frame = slots.copy()
             if checked:
                 batch.shadow = [None] * len(frame)
             with np.errstate(all="ignore"):
                 for step in steps:
                     step(frame, batch)
+            self._arenas.append((len(linear), checked, arena))
             return batch.barriers[0]
 
         try:
@@ -127,6 +131,18 @@ class Program:
                 sys.stdout.write(line + "\n")
         result.findings = launch.findings
         return result
+
+    def _arena(self, count: int, pitch: int, checked: bool) -> Arena:
+        """Shared memory for a batch, that of an earlier one where it fits."""
+        try:
+            # Taking and giving back is atomic in Python.
+            old_count, old_checked, arena = self._arenas.pop()
+        except IndexError:
+            return _fresh(count, pitch, checked)
+        if (old_count, old_checked) != (count, checked):
+            return _fresh(count, pitch, checked)
+        arena.clear()
+        return arena
 
     def _bind(self, slots: Slots, args: Sequence[Any], grid: tuple[int, int, int]) -> None:
         params = self.kernel.params
@@ -162,7 +178,8 @@ class Program:
         return batches
 
     def _may_split(self, slots: Slots, batches: list[np.ndarray], launch: Launch) -> bool:
-        """Whether two threads may share the batches: worth it, and no block can see another's work."""
+        """Whether two threads may share the batches: worth it, and no block can see another's
+        work."""
         if launch.checked or len(batches) < 2 or _threads() < 2:
             return False
         if self._tile_bytes * sum(map(len, batches)) < _THREAD_BYTES:
@@ -170,6 +187,12 @@ class Program:
         stored = [slots[i] for i in self._stored]
         read = [slots[i] for i in self._read]
         return not any(_overlap(a, b) for a in stored for b in read)
+
+
+def _fresh(count: int, pitch: int, checked: bool) -> Arena:
+    arena = Arena(count, pitch, checked)
+    arena.clear()
+    return arena
 
 
 def _overlap(a: Memory, b: Memory) -> bool:

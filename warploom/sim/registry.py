@@ -1,5 +1,5 @@
-"""Which function simulates which operation. A rule builds a step once; the step runs for every batch
-of blocks. Knows no single operation."""
+"""Which function simulates which operation. A rule builds a step once; the step runs for every
+batch of blocks. Knows no single operation."""
 
 from __future__ import annotations
 
@@ -48,4 +48,5 @@ simulates = Rules("simulates")
 """Rules `(translator, op) -> Step`: what an operation does to values."""
 
 shadows = Rules("shadows")
-"""Rules `(translator, op) -> Step`: what it does to written-ness, where the default does not fit."""
+"""Rules `(translator, op) -> Step`: what it does to written-ness, where the default does not
+fit."""

@@ -59,7 +59,8 @@ def mark_written(array: np.ndarray) -> None:
 
 
 def shadow_of(array: np.ndarray, raw: np.ndarray, memory: Memory) -> Memory | None:
-    """The shadow of a piece of memory (`raw`, bytes below `array`), or None where all is written."""
+    """The shadow of a piece of memory (`raw`, bytes below `array`), or None where all is
+    written."""
     if not _unwritten:
         return None
     owner = owner_of(array)

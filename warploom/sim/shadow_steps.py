@@ -1,7 +1,8 @@
 """Checked mode: what each operation does to written-ness, and where an unwritten value matters.
 
 By default a result is written where all operands are. Steps of this module run before the step of
-the operation itself. An unwritten value is a finding when it reaches an address, a branch or an output.
+the operation itself. An unwritten value is a finding when it reaches an address, a branch or an
+output.
 """
 
 from __future__ import annotations
@@ -149,14 +150,15 @@ def select(t: Translator, op: registers.Select | scalar.Select) -> Step:
 
     def step(s: Slots, m: Batch) -> None:
         chosen, one, other = m.shadow[c], m.shadow[yes], m.shadow[no]
-        if one is not None or other is not None:
+        first = other if one is None else one
+        if first is not None:
             condition = scalar_array(s[c], op.condition.type.dtype, 0) if is_scalar else dense(s[c])
             flags = np.where(
                 condition,
                 True if one is None else one.flags,
                 True if other is None else other.flags,
             )
-            picked = Shadow(flags, (one or other).origin)
+            picked = Shadow(flags, first.origin)
             m.shadow[d] = both(chosen, None if flags.all() else picked)
         else:
             m.shadow[d] = chosen
@@ -166,7 +168,7 @@ def select(t: Translator, op: registers.Select | scalar.Select) -> Step:
 
 @shadows(registers.Fold)
 def fold(t: Translator, op: registers.Fold) -> Step:
-    return _moved(t, op, lambda flags: flags.all(axis=op.axis, keepdims=True))
+    return _moved(t, op, lambda flags: np.logical_and.reduce(flags, op.axis, keepdims=True))
 
 
 @shadows(registers.ArgFold)
@@ -176,7 +178,7 @@ def arg_fold(t: Translator, op: registers.ArgFold) -> Step:
     def step(s: Slots, m: Batch) -> None:
         found = both(m.shadow[a], m.shadow[i])
         if found is not None:
-            found = found.map(lambda flags: flags.all(axis=op.axis, keepdims=True))
+            found = found.map(lambda flags: np.logical_and.reduce(flags, op.axis, keepdims=True))
         for d in results:
             m.shadow[d] = found
 
@@ -231,8 +233,7 @@ def _addresses(m: Batch, op: Op, at: Place, *slots: int) -> None:
         # Offsets stand for vector groups: one unwritten offset spoils its access.
         loose = ~shadow.flags
         if at.mask is not None and loose.ndim > 3 and at.plan.vec == 1:
-            flags = at.mask if type(at.mask) is np.ndarray else at.mask.array
-            loose = loose & flags
+            loose = loose & dense(at.mask)
         if loose.any():
             faults.unwritten(m, op, "is used as an address", shadow.origin)
 
@@ -294,7 +295,7 @@ def store(t: Translator, op: global_memory.Store) -> Step:
             return
         loose = ~shadow.flags
         if at.mask is not None:
-            loose = loose & (at.mask if type(at.mask) is np.ndarray else at.mask.array)
+            loose = loose & dense(at.mask)
         if loose.any():
             faults.unwritten(m, op, "is stored here", shadow.origin)
 

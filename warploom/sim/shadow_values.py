@@ -1,4 +1,5 @@
-"""Written-ness of values in slots: None where all is written, else flags and where they came from."""
+"""Written-ness of values in slots: None where all is written, else flags and where they came
+from."""
 
 from __future__ import annotations
 

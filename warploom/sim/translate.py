@@ -1,7 +1,7 @@
 """Turns a kernel's machine IR into steps: one closure an operation, operands by slot number.
 
-A value's slot is freed after its last use, so that its memory can be used again while it is in cache.
-Knows no single operation but the regions' yields.
+A value's slot is freed after its last use, so that its memory can be used again while it is in
+cache. Knows no single operation but the regions' yields.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """How the simulator holds values, and how integer register tiles stay cheap.
 
-A register tile is an array `[r0, r1, …, blocks, warps, lanes]`; an axis of size 1 stands for any size.
-A scalar is a Python or NumPy number, or an array `[blocks, 1, 1]` where it differs among blocks. bf16
-is held as its bits (uint16). Integer tiles may be an `Index`: an array without blocks plus a scalar.
-Such arrays recur at every trip and launch, so what is computed from them is kept.
+A register tile is an array `[r0, r1, …, blocks, warps, lanes]`; an axis of size 1 stands for any
+size. A scalar is a Python or NumPy number, or an array `[blocks, 1, 1]` where it differs among
+blocks. bf16 is held as its bits (uint16). Integer tiles may be an `Index`: an array without blocks
+plus a scalar. Such arrays recur at every trip and launch, so what is computed from them is kept.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def bounded(shift: Any) -> Any:
 
 
 class Fixed:
-    """An array that no block changes: int64 for numbers (congruent to the value modulo 2^64) or bool.
+    """An array that no block changes: int64 for numbers (congruent to the value modulo 2^64) or
+    bool.
 
     `keep` remembers what was made from it, by key, as long as the array lives.
     """
@@ -74,7 +75,8 @@ class Fixed:
 
 
 class Index:
-    """An integer register tile `fixed + shift`; shift is a number or an int64 array [blocks, 1, 1]."""
+    """An integer register tile `fixed + shift`; shift is a number or an int64 array [blocks, 1,
+    1]."""
 
     __slots__ = ("dtype", "fixed", "shift")
 
@@ -146,9 +148,8 @@ def take_blocks(value: Any, rows: np.ndarray) -> Any:
     """A value for some blocks of the batch only (`rows`: their places in it)."""
     if type(value) is np.ndarray:
         return value.take(rows, axis=-3) if value.shape[-3] > 1 else value
-    if type(value) is Index and type(value.shift) is not int:
-        if value.shift.shape[0] > 1:
-            return Index(value.fixed, value.shift.take(rows, axis=0), value.dtype)
+    if type(value) is Index and type(value.shift) is not int and value.shift.shape[0] > 1:
+        return Index(value.fixed, value.shift.take(rows, axis=0), value.dtype)
     return value
 
 
@@ -190,6 +191,6 @@ _OWNED = _calibrate()
 
 
 def owned(array: np.ndarray) -> bool:
-    """Whether only one slot and the caller's variable hold the array and its memory: then a step may
-    write its result there once the value is dead."""
+    """Whether only one slot and the caller's variable hold the array and its memory: then a step
+    may write its result there once the value is dead."""
     return sys.getrefcount(array) <= _OWNED and array.base is None

@@ -1,5 +1,5 @@
-"""Loops and branches. A bound or condition that is the same for all blocks of the batch never splits it;
-one that is not runs each part of the batch by itself and merges what it leaves."""
+"""Loops and branches. A bound or condition that is the same for all blocks of the batch never
+splits it; one that is not runs each part of the batch by itself and merges what it leaves."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def for_loop(t: Translator, op: control.For) -> Step:
     body = _loop_body(t, op, args.slots)
     by_yield = not any(a.storage for a in carried)
     inputs = tuple(sorted(set(t.inputs(op.body)) | set(args.slots)))
-    kind = index.type.dtype.numpy  # type: ignore[union-attr]
+    kind = index.type.dtype.numpy
 
     def step(s: Slots, m: Batch) -> None:
         if by_yield:

@@ -1,5 +1,5 @@
-"""Prints and assertions. Lines are kept with their block and come out in block order after the launch;
-their form is that of the GPU's printf."""
+"""Prints and assertions. Lines are kept with their block and come out in block order after the
+launch; their form is that of the GPU's printf."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def shown(value: Any, dtype: DType) -> str:
 
 @simulates(debug.Print)
 def print_scalars(t: Translator, op: debug.Print) -> Step:
-    values = [(t.slot(v), v.type.dtype) for v in op.values]  # type: ignore[union-attr]
+    values = [(t.slot(v), v.type.dtype) for v in op.values]
 
     def step(s: Slots, m: Batch) -> None:
         arrays = [
@@ -80,6 +80,19 @@ def print_tile(t: Translator, op: debug.PrintTile) -> Step:
     return step
 
 
+def _element(op: debug.Assert, index: tuple[int, ...]) -> str:
+    """The element of the asserted tile at an index of its array, where the layout is known."""
+    type = op.condition.type
+    if not isinstance(type, Regs) or type.layout is None or not type.extents:
+        return ""
+    *registers, _, warp, lane = index
+    coordinates = [
+        int(type.layout.coordinates(axis)[register, warp, lane])
+        for axis, register in enumerate(registers)
+    ]
+    return f"element [{', '.join(map(str, coordinates))}]"
+
+
 @simulates(debug.Assert)
 def assertion(t: Translator, op: debug.Assert) -> Step:
     condition, predicate = t.slot(op.condition), t.optional(op.predicate)
@@ -87,18 +100,14 @@ def assertion(t: Translator, op: debug.Assert) -> Step:
     def step(s: Slots, m: Batch) -> None:
         held = s[condition]
         if not isinstance(op.condition.type, Regs):
-            held = scalar_array(held, op.condition.type.dtype, 0)  # type: ignore[union-attr]
+            held = scalar_array(held, op.condition.type.dtype, 0)
         failed = ~dense(held)
         if predicate >= 0:
-            allowed = s[predicate]
-            if not isinstance(op.predicate.type, Regs):  # type: ignore[union-attr]
-                allowed = scalar_array(allowed, op.condition.type.dtype, 0)  # type: ignore[union-attr]
-            failed = failed & dense(allowed)
+            failed = failed & dense(s[predicate])
         if not failed.any():
             return
-        by_block = np.moveaxis(failed, -3, 0).reshape(failed.shape[-3], -1).any(axis=1)
-        place = int(by_block.argmax()) if len(by_block) > 1 else 0
-        found = faults.failed_assertion(m, op, int(m.linear[place]))
+        index, block = faults.first_in_block_order(failed, m)
+        found = faults.failed_assertion(m, op, block, _element(op, index))
         if not m.launch.checked:
             raise CheckError(found)
         m.launch.find(found, op.loc)

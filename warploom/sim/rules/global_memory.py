@@ -96,7 +96,7 @@ def mark(at: Place) -> None:
 def load_scalar(t: Translator, op: global_memory.LoadScalar) -> Step:
     tensor, base, d = t.slot(op.tensor), t.slot(op.base), t.slot(op.result)
     predicate, other = t.optional(op.predicate), t.optional(op.other)
-    is_float = op.result.type.dtype.is_float  # type: ignore[union-attr]
+    is_float = op.result.type.dtype.is_float
 
     def step(s: Slots, m: Batch) -> None:
         memory: Memory = s[tensor]

@@ -1,5 +1,5 @@
-"""Register-wise operations. Floats are arrays; integer and bool tiles that are the same in all blocks
-(coordinates, masks) are kept and never computed twice (`values.Index`, `values.Fixed`)."""
+"""Register-wise operations. Floats are arrays; integer and bool tiles that are the same in all
+blocks (coordinates, masks) are kept and never computed twice (`values.Index`, `values.Fixed`)."""
 
 from __future__ import annotations
 

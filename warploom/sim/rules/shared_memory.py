@@ -22,11 +22,14 @@ def buffer(t: Translator, op: shared_memory.BufferOp) -> Step:
     d, at, name = t.slot(op.result), t.byte_of(op), op.result.name
 
     def step(s: Slots, m: Batch) -> None:
-        assert m.memory is not None
-        s[d] = memory = Memory(m.memory, op.dtype, at // op.dtype.bytes, name)
-        memory.pitch, memory.limit = m.pitch // op.dtype.bytes, op.elements
-        if m.written is not None:
-            memory.shadow = shadow_memory(m.written, memory)
+        arena = m.arena
+        memory = arena.buffers.get(op)
+        if memory is None:
+            memory = arena.buffers[op] = Memory(arena.raw, op.dtype, at // op.dtype.bytes, name)
+            memory.pitch, memory.limit = m.pitch // op.dtype.bytes, op.elements
+            if arena.written is not None:
+                memory.shadow = shadow_memory(arena.written, memory)
+        s[d] = memory
 
     return step
 

@@ -1,5 +1,5 @@
-"""Synchronisation. One operation runs for all warps before the next one starts, so that order inside a
-role is the program's; a barrier is counted and moves nothing."""
+"""Synchronisation. One operation runs for all warps before the next one starts, so that order
+inside a role is the program's; a barrier is counted and moves nothing."""
 
 from __future__ import annotations
 
