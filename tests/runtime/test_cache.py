@@ -219,8 +219,8 @@ def test_without_a_home_there_is_no_folder_and_no_exception() -> None:
     ("environment", "expected"),
     [
         ({"WARPLOOM_CACHE": "/a/b"}, "/a/b"),
-        ({"XDG_CACHE_HOME": "/x"}, "/x/warploom"),
-        ({"HOME": "/h"}, "/h/.cache/warploom"),
+        ({"XDG_CACHE_HOME": "/x"}, "/x/warploom/kernels"),
+        ({"HOME": "/h"}, "/h/.cache/warploom/kernels"),
     ],
 )
 @pytest.mark.skipif(sys.platform != "linux", reason="folders of Linux")
@@ -232,6 +232,17 @@ def test_the_folder(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert cache.folder() == Path(expected)
+
+
+def test_off_keeps_kernels_in_memory_without_a_warning(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WARPLOOM_CACHE", "off")
+    store = DiskCache(cache.folder())
+    assert not store.store(SOURCE, KEY, FILES)
+    assert store.load(SOURCE, KEY) is None
+    assert not store.is_writable()
+    assert capsys.readouterr().err == ""
 
 
 def test_a_process_killed_while_it_stores_leaves_nothing_that_counts(tmp_path: Path) -> None:
