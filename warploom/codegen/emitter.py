@@ -52,8 +52,8 @@ def emit(kernel: Kernel, target: Target) -> CudaSource:
     out = Emitter(kernel, target)
     entry = out.names.take(kernel.name)
     out.lines.loc = kernel.loc
-    # One block an SM is what is asked for, not what will be: without the second number ptxas aims at
-    # occupancy and moves loads that stand ahead of their use back to it.
+    # At least one block an SM is asked for: without the second number ptxas aims at occupancy and
+    # moves loads that stand ahead of their use back to it.
     bounds = f"__launch_bounds__({kernel.threads}, 1)"
     head = f'extern "C" __global__ void {bounds} {entry}'
     with out.lines.braces(f"{head}({', '.join(_parameters(out))})"):
