@@ -98,7 +98,7 @@ def test_nan_beyond_the_rows(device, randn, seen_as, k):
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
-@pytest.mark.parametrize("k", [576, 700])
+@pytest.mark.parametrize("k", [576, 700, 1100])
 def test_a_token_does_not_depend_on_its_neighbours(device, randn, dtype, k):
     x, w = randn((8, k)), randn((40, k), dtype)
     together = run(device, x, w)
@@ -119,8 +119,8 @@ def test_rows_per_block_and_depth_do_not_change_bits(randn):
 def test_config_keeps_sums_in_registers():
     for dtype in ("f32", "f16", "bf16"):
         for tokens in range(1, 9):
-            for rows in (576, 49152):
-                chosen = config.choose(dtype, tokens, rows, 576)
+            for columns in (1, 576, 768, 1536, 4096):
+                chosen = config.choose(dtype, tokens, columns)
                 assert tokens * chosen.BN * chosen.BK <= 100 * 128
 
 

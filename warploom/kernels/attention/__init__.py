@@ -82,6 +82,7 @@ def decode(
         HEADS=chosen.heads,
         D=size["D"],
         BN=chosen.BN,
+        DEPTH=config.DEPTH,
         SPLIT=config.SPLIT,
     )
     kernel.decode_merge[queries, size["T"]](

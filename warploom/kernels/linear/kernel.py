@@ -53,4 +53,4 @@ def _small(make):
 def _bench(make):
     x, w = make.randn((1, 4096), wl.bf16), make.randn((14336, 4096), wl.bf16)
     out = make.empty((1, 14336), wl.bf16)
-    return linear.launch(1792).call(x, w, out, T=1, BN=8, BK=256, DEPTH=4)
+    return linear.launch(7168).call(x, w, out, T=1, BN=2, BK=512, DEPTH=2)

