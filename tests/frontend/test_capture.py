@@ -118,3 +118,47 @@ def test_admitted():
     for value in (np.zeros(3), {1: 2}, {1}, object(), [np.zeros(1)]):
         with pytest.raises(NotConstant):
             admit(value)
+
+
+def test_classes_and_enums_count_with_their_values(source):
+    text = """
+import enum
+
+class Sizes:
+    ROWS = 4
+    names = {1: 2}
+
+class Mode(enum.IntEnum):
+    FAST = 1
+
+def kernel(x: wl.Tensor):
+    wl.store(x[wl.ds(0, Sizes.ROWS)], Mode.FAST.value)
+"""
+    module = source.module(text)
+    before = parts(module)
+    module.Sizes.ROWS = 8
+    assert parts(module) != before
+    other = source.module(text.replace("FAST = 1", "FAST = 3"))
+    assert parts(other)["captured " + other.__name__ + ".kernel Mode"] != before.get(
+        "captured " + module.__name__ + ".kernel Mode"
+    )
+    assert "sizes=(8,)" in source.text_of(module.kernel, x="f32 1")
+
+
+def test_what_a_key_cannot_show_is_not_read(source):
+    text = """
+class Sizes:
+    table = {1: 2}
+
+    @property
+    def rows(self):
+        return 4
+
+SIZES = Sizes()
+
+def kernel(x: wl.Tensor):
+    a = Sizes.table
+    b = SIZES.rows
+"""
+    codes = [r.code for r in source.error(source.module(text).kernel, x="f32 1").reports]
+    assert codes == ["F025", "F029"]

@@ -10,7 +10,7 @@ from typing import Any
 
 from warploom.base.dtypes import DType
 from warploom.frontend.branches import chain, negate
-from warploom.frontend.capture import is_kernel
+from warploom.frontend.capture import data_of, is_kernel
 from warploom.frontend.frame import (
     Frame,
     evaluate,
@@ -354,7 +354,7 @@ def subscript(frame: Frame, node: ast.Subscript) -> Any:
             raise Refused("T015", f"{kind_of(owner)} has no elements")
         if isinstance(index, Scalar | Tile):
             what = "an axis of a shape" if isinstance(owner, Extents) else "an index of a tuple"
-            need_constant(frame, index, what, node.slice)
+            need_constant(frame, index, what, node.slice, "`wl.unroll(n)` counts with constants")
         if isinstance(owner, Extents):
             return owner[index]
     except Refused as refused:
@@ -386,12 +386,10 @@ def attribute(frame: Frame, node: ast.Attribute) -> Any:
             node,
             hint='give texts and values as separate arguments: `print("i is", i)`',
         )
-    data = not isinstance(owner, tuple | list | str | int | float) or hasattr(owner, "_fields")
-    if data and owner is not None and hasattr(owner, node.attr):
-        value = getattr(owner, node.attr)
-        if not callable(value):
-            return frame.constant(value, ast.unparse(node), node)
-    raise _no_attribute(frame, owner, node, ())
+    data = data_of(owner)
+    if node.attr in data:
+        return frame.constant(data[node.attr], ast.unparse(node), node)
+    raise _no_attribute(frame, owner, node, tuple(data))
 
 
 def _of_module(frame: Frame, module: types.ModuleType, node: ast.Attribute) -> Any:

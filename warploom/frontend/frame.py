@@ -341,12 +341,12 @@ def _hint(node: ast.AST) -> str:
     return _WORDS.get(type(node).__name__, ("", ""))[1]
 
 
-def need_constant(frame: Frame, value: Any, what: str, node: ast.AST) -> NoReturn:
+def need_constant(frame: Frame, value: Any, what: str, node: ast.AST, hint: str = "") -> NoReturn:
     """Refuse a run-time value where a constant is needed."""
     raise frame.problem(
         "F027",
         f"{what} must be known at compile time",
         node,
         label=kind_of(value),
-        hint="use a literal, a `wl.const` parameter, or a global",
+        hint=hint or "use a literal, a `wl.const` parameter, or a global",
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from warploom.ir.op import (
     Actor,
     Effect,
@@ -19,9 +21,18 @@ from warploom.ir.ops.registers import regs_of
 from warploom.ir.types import Regs, Scalar
 
 
+def print_line(text: str, shown: Sequence[str]) -> str:
+    """What a print shows: the text with a value in the place of each `{}`; where these are not as
+    many as the values, the values follow the text."""
+    parts = text.split("{}")
+    if len(parts) == len(shown) + 1 and shown:
+        return "".join(part + value for part, value in zip(parts, (*shown, ""), strict=True))
+    return " ".join([*([text] if text else []), *shown])
+
+
 @op("debug.print", stages=Stage.MACHINE, effects=(Effect.OUTSIDE,), executes=Actor.BLOCK)
 class Print(Op):
-    """Print `text` and scalars once a block (thread 0 of the block)."""
+    """Print `text` and scalars once a block (thread 0 of the block), as `print_line` puts them."""
 
     values: tuple[Value, ...] = operands()
     text: str = attribute()

@@ -40,10 +40,11 @@ def print_scalars(t: Translator, op: debug.Print) -> Step:
             np.broadcast_to(scalar_array(s[a], dtype, 0), (m.count, 1, 1)) for a, dtype in values
         ]
         for place, block in enumerate(m.linear):
-            words = [op.text] if op.text else []
-            for array, (_, dtype) in zip(arrays, values, strict=True):
-                words.append(shown(array[place, 0, 0], dtype))
-            m.launch.printed.append((int(block), " ".join(words)))
+            words = [
+                shown(array[place, 0, 0], dtype)
+                for array, (_, dtype) in zip(arrays, values, strict=True)
+            ]
+            m.launch.printed.append((int(block), debug.print_line(op.text, words)))
 
     return step
 
