@@ -8,7 +8,7 @@ import numpy as np
 
 from warploom.base.diagnostics import Report, Span
 from warploom.base.errors import report
-from warploom.ir.op import Loc, Op
+from warploom.ir.op import Op
 from warploom.sim.machine import Batch
 from warploom.sim.memory import Memory
 
@@ -102,36 +102,43 @@ def read_only(m: Batch, op: Op, memory: Memory) -> None:
 
 
 class Origin:
-    """Where an unwritten value came from."""
+    """What an access read that nobody had written: places and flags, blocks by `linear`."""
 
-    __slots__ = ("block", "element", "loc", "name")
+    __slots__ = ("bad", "linear", "loc", "memory", "places")
 
-    def __init__(self, loc: Loc, name: str, element: str, block: int) -> None:
-        self.loc, self.name, self.element, self.block = loc, name, element, block
+    def __init__(self, m: Batch, op: Op, memory: Memory, places: np.ndarray, bad: np.ndarray):
+        self.loc, self.memory, self.linear = op.loc, memory, m.linear
+        self.places, self.bad = np.broadcast_arrays(places, bad)
+
+    @property
+    def name(self) -> str:
+        """The tensor or buffer in words."""
+        return f"`{self.memory.name}`" if self.memory.name else "a shared buffer"
+
+    def first(self, block: int) -> int:
+        """The lowest unwritten place that this block read, or that any block read."""
+        bad = self.bad
+        if bad.shape[-3] > 1:
+            own = bad & (self.linear == block).reshape(-1, 1, 1)
+            bad = own if own.any() else bad
+        return int(self.places[bad].min())
 
 
-def origin_of(m: Batch, op: Op, memory: Memory, places: np.ndarray, bad: np.ndarray) -> Origin:
-    """The first unwritten element that an access reads."""
-    index, block = first_in_block_order(bad, m)
-    place = int(np.broadcast_to(places, bad.shape)[index])
-    return Origin(op.loc, memory.name or "a shared buffer", element_name(memory, place), block)
-
-
-def unwritten(m: Batch, op: Op, use: str, origin: Origin) -> None:
-    """An unwritten value that matters. `use` says what it reached."""
-    where = f"`{origin.name}`" if " " not in origin.name else origin.name
-    first = Span.at(op.loc, label=use)
-    spans = [first]
+def unwritten(m: Batch, op: Op, use: str, origin: Origin, loose: np.ndarray) -> None:
+    """An unwritten value that matters at the elements `loose`. `use` says what it reached."""
+    _, block = first_in_block_order(loose, m)
+    spans = [Span.at(op.loc, label=use)]
     if (origin.loc.file, origin.loc.line) != (op.loc.file, op.loc.line):
         spans.append(Span.at(origin.loc, label="read here"))
+    element = element_name(origin.memory, origin.first(block))
     found = report(
         "M002",
-        f"`{m.launch.kernel}` uses memory of {where} that was never written",
+        f"`{m.launch.kernel}` uses memory of {origin.name} that was never written",
         *spans,
-        notes=(f"block {m.launch.name_block(origin.block)}, {origin.element} of {where}",),
+        notes=(f"block {m.launch.name_block(block)}, {element} of {origin.name}",),
         hint="write it before it is read, or mask the read",
-        block=origin.block,
-        tensor=origin.name,
+        block=block,
+        tensor=origin.memory.name,
     )
     m.launch.find(found, op.loc)
 

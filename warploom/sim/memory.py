@@ -27,6 +27,7 @@ class Memory:
         "shadow",
         "shape",
         "size",
+        "spoilt",
         "strides",
         "unit",
         "writable",
@@ -49,6 +50,7 @@ class Memory:
         # The first element's address in elements, as far as alignment is concerned.
         self.unit = address % 64 // self.itemsize
         self.shadow: Memory | None = None
+        self.spoilt: Any = None  # where unwritten values came from that were stored here
 
 
 class Span:
@@ -268,7 +270,7 @@ def of_elements(mask: Any, axis: int, vec: int) -> Any:
 
 
 def write(memory: Memory, plan: Plan, span: Span, value: np.ndarray) -> None:
-    """Store to addresses that all lie in the memory. Where blocks meet, the last one wins."""
+    """Store to addresses that all lie in the memory. Where threads meet, one of them wins."""
     shape = full_shape(plan, span)
     if fits(value.shape, shape):
         view = view_of(memory, plan, span)

@@ -192,7 +192,7 @@ def _matters(m: Batch, op: Op, use: str, *slots: int) -> None:
     for a in slots:
         shadow = m.shadow[a] if a >= 0 else None
         if shadow is not None and not shadow.flags.all():
-            faults.unwritten(m, op, use, shadow.origin)
+            faults.unwritten(m, op, use, shadow.origin, ~shadow.flags)
             m.shadow[a] = None
 
 
@@ -235,7 +235,7 @@ def _addresses(m: Batch, op: Op, at: Place, *slots: int) -> None:
         if at.mask is not None and loose.ndim > 3 and at.plan.vec == 1:
             loose = loose & dense(at.mask)
         if loose.any():
-            faults.unwritten(m, op, "is used as an address", shadow.origin)
+            faults.unwritten(m, op, "is used as an address", shadow.origin, loose)
 
 
 def _read(m: Batch, op: Op, at: Place) -> Shadow | None:
@@ -251,10 +251,12 @@ def _read(m: Batch, op: Op, at: Place) -> Shadow | None:
     flags = found == good
     if flags.all():
         return None
+    if at.memory.spoilt is not None:
+        return Shadow(flags, at.memory.spoilt)
     places = at.plan.elements + at.span.shift
     if at.memory.pitch:
         places = places - m.rows * at.memory.pitch
-    return Shadow(flags, faults.origin_of(m, op, at.memory, places, ~flags))
+    return Shadow(flags, faults.Origin(m, op, at.memory, places, ~flags))
 
 
 @shadows(global_memory.Load)
@@ -297,7 +299,7 @@ def store(t: Translator, op: global_memory.Store) -> Step:
         if at.mask is not None:
             loose = loose & dense(at.mask)
         if loose.any():
-            faults.unwritten(m, op, "is stored here", shadow.origin)
+            faults.unwritten(m, op, "is stored here", shadow.origin, loose)
 
     return step
 
@@ -314,7 +316,9 @@ def store_shared(t: Translator, op: shared_memory.Store) -> Step:
         if at.memory.shadow is None:
             return
         good, shadow = written(at.memory), m.shadow[value]
-        flags = np.ones((1,) * (rank + 3), bool) if shadow is None else shadow.flags
+        flags = np.ones((1,) * (rank + 3), bool)
+        if shadow is not None:
+            flags, at.memory.spoilt = shadow.flags, shadow.origin
         state = np.where(flags, good, 0).astype(at.memory.shadow.flat.dtype)
         put(Place(at.memory.shadow, at.plan, at.span, at.mask), state)
 
@@ -338,6 +342,6 @@ def load_scalar(t: Translator, op: global_memory.LoadScalar) -> Step:
         state = memory.shadow.flat.take(np.where(flags, places, 0)) == written(memory)
         loose = flags & ~state
         if loose.any():
-            m.shadow[d] = Shadow(~loose, faults.origin_of(m, op, memory, places, loose))
+            m.shadow[d] = Shadow(~loose, faults.Origin(m, op, memory, places, loose))
 
     return step

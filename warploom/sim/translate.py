@@ -83,6 +83,8 @@ class Translator:
             used = set(op.operand_values())
             if isinstance(op, Yield) and not carries:
                 used = set()
+            elif isinstance(op, For) and not yields_carry(op):
+                used = {op.lo, op.hi, op.step}  # first values were assigned before
             for inner in op.regions():
                 used |= self._note(inner, yields_carry(op))
             self._uses[op] = used

@@ -29,6 +29,7 @@ def buffer(t: Translator, op: shared_memory.BufferOp) -> Step:
             memory.pitch, memory.limit = m.pitch // op.dtype.bytes, op.elements
             if arena.written is not None:
                 memory.shadow = shadow_memory(arena.written, memory)
+        memory.spoilt = None
         s[d] = memory
 
     return step
