@@ -105,7 +105,8 @@ class FakeCuda:
         return self._done("alloc", Handle(address))
 
     def cuMemFree(self, address: int) -> tuple[Any, ...]:
-        del self.memory[int(address)]
+        # Arrays of an earlier stand-in may be collected while this one is in place.
+        self.memory.pop(int(address), None)
         return self._done("free")
 
     def cuMemcpyHtoD(self, target: int, source: int, size: int) -> tuple[Any, ...]:

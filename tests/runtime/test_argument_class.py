@@ -107,8 +107,24 @@ def test_overlapping_views_are_marked() -> None:
     assert classes.overlapping([read(base[:50], "a"), read(base[50:], "b")]) == frozenset()
     assert classes.overlapping([read(base, "a"), read(base, "b")]) == {0, 1}
     assert classes.overlapping([read(base[:0], "a"), read(base, "b")]) == frozenset()
-    assert classes.overlap(views[0], views[2])
-    assert not classes.overlap(views[0], views[3])
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "other", "expected"),
+    [
+        ("the same", lambda m: m, lambda m: m, True),
+        ("shifted", lambda m: m[1:], lambda m: m[:-1], True),
+        ("halves of rows", lambda m: m[:, :4], lambda m: m[:, 4:], False),
+        ("even and odd columns", lambda m: m[:, ::2], lambda m: m[:, 1::2], False),
+        ("even and every third", lambda m: m[:, ::2], lambda m: m[:, 1::3], True),
+        ("a row and the next", lambda m: m[0], lambda m: m[1], False),
+        ("nothing", lambda m: m[:0], lambda m: m, False),
+        ("backwards", lambda m: m[::-1], lambda m: m[2:3], True),
+    ],
+)
+def test_views_that_share_memory(name: str, one, other, expected: bool) -> None:
+    base = memory(8, 8)
+    assert classes.shares_memory(read(one(base), "a"), read(other(base), "b")) == expected
 
 
 @settings(max_examples=200, deadline=None)
