@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from warploom.base.errors import ShapeError
+from warploom.base.errors import LaunchError, ShapeError
 from warploom.kernels import linear
 from warploom.kernels.linear import config, reference
 
@@ -132,3 +132,10 @@ def test_wrong_arguments(randn):
         linear.linear(x[:1], w[:, :7], out[:1])
     with pytest.raises(ShapeError, match="`w` is f64"):
         linear.linear(x[:1], w.astype(np.float64), out[:1])
+
+
+def test_a_result_on_an_operand_is_refused(randn):
+    memory = randn((4, 16))
+    with pytest.raises(LaunchError, match="H007"):
+        linear.linear(memory[:2], randn((16, 16)), memory[1:3])
+    linear.linear(memory[:2], randn((16, 16)), memory[2:])
