@@ -122,9 +122,10 @@ def _stream(generation: Generation, progress: Ticker, shown: bool) -> bool:
         for piece in generation:
             if shown and piece.text:
                 progress.clear()
-                sys.stdout.write(piece.text)
-                sys.stdout.flush()
+                # First, so that an interrupt inside the write still ends the line.
                 written = piece.text
+                sys.stdout.write(written)
+                sys.stdout.flush()
     except KeyboardInterrupt:
         generation.close()
         return True
