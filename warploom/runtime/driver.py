@@ -12,6 +12,7 @@ import sys
 import threading
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -107,7 +108,9 @@ def is_likely() -> bool:
         return False
     if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
         return False
-    return any(os.path.exists(p) for p in ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg"))
+    if sys.platform == "win32":
+        return Path(os.environ.get("SYSTEMROOT", "C:/Windows"), "System32", "nvcuda.dll").exists()
+    return any(Path("/dev").glob("nvidia*")) or Path("/dev/dxg").exists()
 
 
 def problem() -> Error | None:
