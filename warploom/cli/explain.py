@@ -4,8 +4,10 @@
 """
 
 import argparse
+import importlib
 import inspect
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
@@ -147,26 +149,49 @@ def _test_texts() -> tuple[tuple[Path, str], ...]:
 
 
 def coverage() -> Explained:
-    """Every operation with what it has; a hole is a rule that is missing."""
+    """Every operation with what it has; a hole is a rule or a case of a declared dtype that is not.
+
+    Cases are those of tests/ops; where Warploom is installed without its tests, only rules count.
+    """
+    cases = _cases()
     rows: list[dict[str, Any]] = []
     holes: list[str] = []
     for opcode, op in sorted(REGISTRY.items()):
         row: dict[str, Any] = {"operation": opcode, "documented": bool(op.__doc__)}
-        row["tests"] = len(_tests(opcode))
         if Stage.MACHINE in op.STAGES:
             row["simulator"] = simulates.find(op) is not None
             row["cuda"] = emits.rule_of(op) is not None
         row["dtypes"] = [t.name for t in op.DTYPES]
+        row["cases"] = len(cases.get(opcode, ())) if cases is not None else None
         rows.append(row)
         missing = [k for k in ("documented", "simulator", "cuda") if row.get(k) is False]
+        if cases is not None:
+            tested = cases.get(opcode, [])
+            missing += [f"case of {name}" for name in row["dtypes"] if name not in tested]
+            missing += ["case"] if not tested else []
         holes += [f"{opcode}: no {name}" for name in missing]
     width = max(len(row["operation"]) for row in rows)
     lines = []
     for row in rows:
         marks = [k for k in ("documented", "simulator", "cuda") if row.get(k)]
-        lines.append(f"{row['operation']:{width}}  {' '.join(marks)}  tests {row['tests']}")
+        count = f"{row['cases']} cases" if cases is not None else "tests are not here"
+        lines.append(f"{row['operation']:{width}}  {' '.join(marks)}  {count}")
     lines += ["", *(f"hole: {hole}" for hole in holes)] if holes else ["", "no hole"]
     return {"operations": rows, "holes": holes}, lines
+
+
+def _cases() -> dict[str, list[str]] | None:
+    """The dtypes of the cases of each operation, from tests/ops of this checkout."""
+    folder = _TESTS / "ops"
+    names = [p.stem for p in sorted(folder.glob("*.py")) if not p.stem.startswith(("test_", "_"))]
+    if not names:
+        return None
+    sys.path.insert(0, str(_TESTS.parent))
+    found: dict[str, list[str]] = {}
+    for name in names:
+        for case in getattr(importlib.import_module(f"tests.ops.{name}"), "CASES", ()):
+            found.setdefault(case.op, []).append(case.dtype)
+    return found
 
 
 def _kernel(word: str, arch: str) -> Explained:
