@@ -388,7 +388,7 @@ def attribute(frame: Frame, node: ast.Attribute) -> Any:
         )
     data = data_of(owner)
     if node.attr in data:
-        return frame.constant(data[node.attr], ast.unparse(node), node)
+        return frame.constant(data[node.attr], node)
     raise _no_attribute(frame, owner, node, tuple(data))
 
 
@@ -408,7 +408,7 @@ def _of_module(frame: Frame, module: types.ModuleType, node: ast.Attribute) -> A
         raise frame.problem(
             "F025", f"the module `{module.__name__}` has no `{node.attr}`", node
         ) from None
-    return frame.constant(value, ast.unparse(node), node)
+    return frame.constant(value, node)
 
 
 def _no_attribute(frame: Frame, owner: Any, node: ast.Attribute, allowed: tuple[str, ...]) -> Any:

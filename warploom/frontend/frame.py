@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn, TypeVar
 from warploom.base.diagnostics import Report, Span
 from warploom.base.errors import report
 from warploom.frontend.capture import NotConstant, admit
-from warploom.frontend.scopes import Liveness, assigned, local_names
+from warploom.frontend.scopes import Liveness, assigned_in, local_names
 from warploom.frontend.source import SourceFunction
 from warploom.ir.op import Complaint, Loc
 from warploom.language.context import VOCABULARY, Building, Refused
@@ -183,16 +183,16 @@ class Frame:
             value = self.source.resolve(name)
         except KeyError:
             raise self._unknown(name, node) from None
-        return self.constant(value, name, node)
+        return self.constant(value, node)
 
-    def constant(self, value: Any, spelt: str, node: ast.AST) -> Any:
+    def constant(self, value: Any, node: ast.AST) -> Any:
         """A captured value, refused where it cannot be a constant."""
         try:
             return admit(value)
         except NotConstant as problem:
             raise self.problem(
                 "F029",
-                f"`{spelt}` cannot be a constant of a kernel",
+                f"`{ast.unparse(node)}` cannot be a constant of a kernel",
                 node,
                 notes=[f"it is {problem}"],
                 hint="pass it as an argument of the kernel",
@@ -290,7 +290,7 @@ def execute(frame: Frame, statements: Sequence[ast.stmt]) -> None:
         except Exception as fault:
             frame.reports.cause = frame.reports.cause or fault
             frame.reports.add(_own_fault(frame, fault, node).report)
-        frame.poison(assigned([node]))
+        frame.poison(assigned_in(frame.source, node))
 
 
 def _own_fault(frame: Frame, fault: Exception, node: ast.AST) -> Problem:

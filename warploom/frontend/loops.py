@@ -31,7 +31,7 @@ from warploom.frontend.frame import (
     execute,
     statement,
 )
-from warploom.frontend.scopes import assigned, assigned_by
+from warploom.frontend.scopes import assigned_in
 from warploom.frontend.targets import as_sequence, assign
 from warploom.ir import types
 from warploom.ir.op import Block, Loc, Value
@@ -99,7 +99,7 @@ def _not_a_loop(frame: Frame, over: Any, node: ast.expr) -> Problem:
 
 def _scratch(frame: Frame, node: ast.For) -> None:
     """Look at the body of a refused loop for further mistakes, then forget it."""
-    frame.poison(assigned([node]))
+    frame.poison(assigned_in(frame.source, node))
     before = dict(frame.names)
     frame.depth += 1
     with frame.building.builder.inside(Block()):
@@ -148,7 +148,7 @@ def _bounds(over: Range) -> tuple[Value, Value, Value]:
 
 def _slots(frame: Frame, node: ast.For, spread: types.Uniformity) -> list[Slot]:
     """The names that are bound before, assigned in the body, and read there or later."""
-    names = assigned(node.body) & frame.liveness.head[node]
+    names = assigned_in(frame.source, node) & frame.liveness.head[node]
     slots: list[Slot] = []
     for name in sorted(names):
         value = frame.names.get(name, POISON)
@@ -322,6 +322,6 @@ def _finish(
         leaves = iter([rewrap(next(results), slot.name) for _ in slot.leaves])
         value = join(slot.form, leaves)
         frame.names[slot.name] = POISON if after.get(slot.name) is POISON else value
-    for name in (assigned(node.body) | assigned_by(node.target)) - carried:
+    for name in assigned_in(frame.source, node) - carried:
         poisoned = after.get(name) is POISON
         frame.names[name] = POISON if poisoned else Unbound("loop", frame.bound_at.get(name))

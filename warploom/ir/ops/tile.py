@@ -6,6 +6,7 @@ from __future__ import annotations
 from warploom.base.dtypes import DType, bf16, boolean, f16, f32, i32, i64
 from warploom.ir.op import (
     Actor,
+    Complaint,
     Effect,
     Op,
     Stage,
@@ -28,8 +29,9 @@ _NUMBERS = (f32, f16, bf16, i32, i64)
 
 def tile_of(value: Value) -> Tile:
     """The type of a value that must be a tile."""
-    check(isinstance(value.type, Tile), f"{value} is not a tile")
-    assert isinstance(value.type, Tile)
+    # The message is made only where it is needed: this runs for every operand of every operation.
+    if not isinstance(value.type, Tile):
+        raise Complaint(f"{value} is not a tile")
     return value.type
 
 
