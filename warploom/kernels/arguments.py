@@ -77,6 +77,22 @@ def apart(call: str, out: Any, **inputs: Any) -> None:
     forbid_overlap(call, ("out", out), **inputs)
 
 
+def in_place_or_apart(call: str, out: Any, **inputs: Any) -> None:
+    """Raises LaunchError H007 where `out` shares memory with an input without being that input.
+
+    For kernels whose threads write exactly what they have read.
+    """
+    result = _place_of(out)
+    apart(call, out, **{name: a for name, a in inputs.items() if _place_of(a) != result})
+
+
+def _place_of(array: Any) -> tuple[Any, ...] | None:
+    if array is None:
+        return None
+    view = arrays.read(array, "array")
+    return view.address, view.place, view.dtype, view.shape, view.strides
+
+
 def ceil_div(a: int, b: int) -> int:
     """The number of pieces of size `b` that cover `a`."""
     return -(-a // b)

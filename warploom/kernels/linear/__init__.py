@@ -25,6 +25,7 @@ def linear(x: Any, w: Any, out: Any, bias: Any = None, residual: Any = None) -> 
     )
     arguments.dtypes("linear", arguments.FLOATS, x=x, w=w, out=out, bias=bias, residual=residual)
     arguments.apart("linear", out, x=x, w=w, bias=bias)
+    arguments.in_place_or_apart("linear", out, residual=residual)
     tokens, rows = size["T"], size["N"]
     arguments.require(
         tokens <= config.MOST_TOKENS,
