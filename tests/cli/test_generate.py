@@ -73,6 +73,14 @@ def test_json_to_a_file_keeps_the_answer(script, capsys, tmp_path: Path) -> None
     assert json.loads(target.read_text("utf-8"))["finish"] == "stop"
 
 
+def test_json_that_cannot_be_written_is_said_after_the_answer(script, capsys, tmp_path) -> None:
+    script("hell")
+    assert main(["generate", "toy", "hello", "--json", str(tmp_path / "no" / "out.json")]) == 2
+    out, err = capsys.readouterr()
+    assert out == "hell\n"
+    assert "cannot write" in err
+
+
 def test_interrupting_ends_the_stream_cleanly(script, capsys, tmp_path: Path) -> None:
     script("hell no", Interrupted)
     target = tmp_path / "out.json"
