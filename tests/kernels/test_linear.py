@@ -119,9 +119,10 @@ def test_rows_per_block_and_depth_do_not_change_bits(randn):
 def test_config_keeps_sums_in_registers():
     for dtype in ("f32", "f16", "bf16"):
         for tokens in range(1, 9):
-            for columns in (1, 576, 768, 1536, 4096):
-                chosen = config.choose(dtype, tokens, columns)
-                assert tokens * chosen.BN * chosen.BK <= 100 * 128
+            for rows in (1, 576, 4096):
+                for columns in (1, 576, 768, 1536, 4096):
+                    chosen = config.choose(dtype, tokens, rows, columns)
+                    assert tokens * chosen.BN * chosen.BK <= 128 * 128
 
 
 def test_wrong_arguments(randn):

@@ -133,6 +133,25 @@ def _split(make):
     )
 
 
+@decode_split.example("two_heads")
+def _two_heads(make):
+    """As `config.choose` does it for an even ratio and heads of 128."""
+    q, k, v = (
+        make.randn((1, 4, 128), wl.f32),
+        make.randn((70, 1, 128), wl.bf16),
+        make.randn((70, 1, 128), wl.bf16),
+    )
+    parts = (
+        make.empty((1, 4, 1, 128), wl.f32),
+        make.empty((1, 4, 1), wl.f32),
+        make.empty((1, 4, 1), wl.f32),
+    )
+    positions = make.array([66], wl.i32)
+    return decode_split.launch((1, 2, 1)).call(
+        q, k, v, positions, *parts, 0.1, GROUPS=2, HEADS=2, D=128, BN=16, DEPTH=2, SPLIT=256
+    )
+
+
 @decode_merge.example
 def _merge(make):
     parts = (

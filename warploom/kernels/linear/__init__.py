@@ -35,6 +35,6 @@ def linear(x: Any, w: Any, out: Any, bias: Any = None, residual: Any = None) -> 
         hint="call it for slices of the tokens",
     )
     if tokens and rows:
-        chosen = config.choose(arguments.dtype_name(w), tokens, size["K"])
+        chosen = config.choose(arguments.dtype_name(w), tokens, rows, size["K"])
         grid = arguments.ceil_div(rows, chosen.BN)
         kernel.linear[grid](x, w, out, bias, residual, T=tokens, **chosen.constants())
