@@ -422,13 +422,14 @@ def fma(device):
         Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
         for a, b, c in zip(x, y, w, strict=True)
     ]
-    expected = np.array([_nearest(e) for e in exact], np.float32)
+    expected = np.array([nearest(e) for e in exact], np.float32)
     out = _out(device, (500,), "f32")
     call = multiplies.launch(1).call(*(device.put(v) for v in (x, y, w)), out, SIZE=500)
     return Trial(call, [(out, expected)])
 
 
-def _nearest(exact):
+def nearest(exact):
+    """A fraction rounded to float32, ties to even."""
     guess = np.float32(float(exact))
     around = [np.nextafter(guess, np.float32(s * np.inf)) for s in (1, -1)] + [guess]
     finite = [v for v in around if np.isfinite(v)]
