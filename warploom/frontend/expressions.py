@@ -13,6 +13,7 @@ from warploom.frontend.branches import chain, negate
 from warploom.frontend.capture import data_of, is_kernel
 from warploom.frontend.frame import (
     Frame,
+    Problem,
     evaluate,
     expression,
     nearest,
@@ -339,6 +340,8 @@ def subscript(frame: Frame, node: ast.Subscript) -> Any:
             node,
             hint="put the shared code into a function under `@wl.function`, and call that",
         )
+    if owner is None:
+        raise _is_none(frame, node)
     index = evaluate(frame, node.slice)
     frame.at(node)
     try:
@@ -370,6 +373,8 @@ def attribute(frame: Frame, node: ast.Attribute) -> Any:
     owner = evaluate(frame, node.value)
     if isinstance(owner, types.ModuleType):
         return _of_module(frame, owner, node)
+    if owner is None:
+        raise _is_none(frame, node)
     allowed = _ATTRIBUTES.get(type(owner))
     if allowed is not None:
         if node.attr in allowed:
@@ -390,6 +395,17 @@ def attribute(frame: Frame, node: ast.Attribute) -> Any:
     if node.attr in data:
         return frame.constant(data[node.attr], node)
     raise _no_attribute(frame, owner, node, tuple(data))
+
+
+def _is_none(frame: Frame, node: ast.Subscript | ast.Attribute) -> Problem:
+    spelt = ast.unparse(node.value)
+    return frame.problem(
+        "T020",
+        f"`{spelt}` is None here",
+        node.value,
+        label="None",
+        hint=f"put it under `if {spelt} is not None:`, which is decided at compile time",
+    )
 
 
 def _of_module(frame: Frame, module: types.ModuleType, node: ast.Attribute) -> Any:

@@ -68,6 +68,12 @@ class Unbound:
     place: Loc | None = None
 
 
+def _key(given: Report) -> tuple[Any, ...]:
+    """What makes two reports the same: code, message and place."""
+    places = [(s.file, s.line, s.column) for s in given.spans[:1]]
+    return (given.code, given.message, *places)
+
+
 @dataclass(slots=True)
 class Reports:
     """The reports of one kernel, each once (copies of an unrolled body repeat themselves)."""
@@ -78,15 +84,22 @@ class Reports:
 
     def add(self, given: Report) -> None:
         """Enter a report; raises `Enough` after the last one that is of use."""
-        place = (
-            (given.spans[0].file, given.spans[0].line, given.spans[0].column) if given.spans else ()
-        )
-        key = (given.code, given.message, place)
+        key = _key(given)
         if key not in self.seen:
             self.seen.add(key)
             self.found.append(given)
             if len(self.found) >= _MOST_REPORTS:
                 raise Enough
+
+    def mark(self) -> int:
+        """How far the reports have come."""
+        return len(self.found)
+
+    def rewind(self, mark: int) -> None:
+        """Forget the reports since a mark: what gave them is read again."""
+        for given in self.found[mark:]:
+            self.seen.discard(_key(given))
+        del self.found[mark:]
 
 
 @dataclass(slots=True)
