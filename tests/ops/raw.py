@@ -36,7 +36,8 @@ class RawCall:
         cubin = nvrtc.compile_cubin(source, SM_90A).cubin
         views = [arrays.read(a, "argument") for a in self.args]
         layout = layout_of(self.kernel)
-        words = Pack(layout).fill(layout.values(views, [v.strides for v in views]))
+        pack = Pack(layout)  # the words that the driver reads are its memory
+        words = pack.fill(layout.values(views, [v.strides for v in views]))
         loaded = driver.load(cubin, source.entry, source.shared_bytes, 0)
         stream = driver.current_stream(0, views[0].source)
         driver.launch(loaded, 0, stream, (self.grid, 1, 1), source.threads, words)
