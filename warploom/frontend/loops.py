@@ -154,6 +154,7 @@ def _run_time(frame: Frame, node: ast.For, over: Range) -> None:
     spread = max(uniform(v) for v in (lo, hi, step))
     slots = _slots(frame, node, spread)
     before, reports, block = frame.names, frame.reports.mark(), Block()
+    copies = frame.building.copies
     # Each reading moves something one way: a constant to a value, a value to less uniformity.
     while True:
         frame.names = dict(before)
@@ -171,6 +172,7 @@ def _run_time(frame: Frame, node: ast.For, over: Range) -> None:
         except Again:
             frame.names = before
             frame.reports.rewind(reports)
+            frame.building.copies = copies
     after, frame.names = frame.names, before
     _finish(frame, node, (lo, hi, step, over.unroll), slots, block, after)
 
