@@ -28,7 +28,22 @@ def speaking(device):
     return Trial(speaks.launch(1).call(device.put(x), 5, SIZE=3), [], printed=PRINTED)
 
 
+@wl.kernel
+def pauses(x: wl.Tensor, z: wl.Tensor, SIZE: wl.const):
+    t = wl.load(x[wl.ds(0, SIZE)])
+    breakpoint()
+    wl.store(z[wl.ds(0, SIZE)], t + 1.0)
+
+
+def pausing(device):
+    """Nobody answers in a test: the launch goes on, as it does on a GPU anyway."""
+    x = np.arange(50, dtype=np.float32)
+    out = device.empty(50, x.dtype)
+    return Trial(pauses.launch(1).call(device.put(x), out, SIZE=50), [(out, x + 1)])
+
+
 CASES = [
+    Case("debug.breakpoint", "f32", pausing),
     Case("debug.print", "i32", speaking),
     Case("debug.print_tile", "f32", speaking),
     Case("debug.assert", "bool", speaking),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from warploom.base.dtypes import DType
 from warploom.ir.op import Value
 from warploom.ir.ops import tile as tiles
+from warploom.ir.ops.debug import Breakpoint
 from warploom.language import core
 from warploom.language.context import Refused, builder, vocabulary
 from warploom.language.values import Arithmetic, Scalar, Tile, not_a
@@ -77,3 +79,19 @@ def device_assert(condition: Arithmetic, text: str = "") -> None:
             hint="compare it with something, such as `t > 0`",
         )
     builder().add(tiles.Assert(condition=value, text=text))
+
+
+def device_breakpoint(names: Mapping[str, Any]) -> None:
+    """Stop the simulated block and open a prompt. `breakpoint()` in a kernel means this.
+
+    `names` are those that the prompt shall know. On a GPU it does nothing.
+    """
+    held = {n: v.value for n, v in names.items() if isinstance(v, Scalar | Tile)}
+    plain = {n: v for n, v in names.items() if isinstance(v, str | bool | int | float | DType)}
+    builder().add(
+        Breakpoint(
+            values=tuple(held.values()),
+            names=tuple(held),
+            constants=tuple(f"{name} = {value!r}" for name, value in plain.items()),
+        )
+    )

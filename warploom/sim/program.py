@@ -23,6 +23,7 @@ from warploom.ir.types import Regs, Scalar, Tensor
 from warploom.sim.arguments import TensorArg, tensor_argument
 from warploom.sim.machine import Arena, Batch, Launch, Slots, Step
 from warploom.sim.memory import Memory
+from warploom.sim.prompt import Prompt
 from warploom.sim.rules.scalar import literal
 from warploom.sim.translate import Translator
 
@@ -87,18 +88,22 @@ class Program:
         *,
         checked: bool = False,
         seed: int = 0,
+        prompt: Prompt | None = None,
     ) -> RunResult:
         """Run all blocks of a grid (up to three extents) and return when they are done.
 
         `args` are in the order of the kernel's parameters: `TensorArg` (or NumPy arrays), numbers.
         `seed` chooses the order of the batches: 0 is ascending. Plain mode raises CheckError at a
         fault; checked mode collects findings. What the kernel prints goes to stdout in block order.
+        `prompt` answers the kernel's breakpoints, by default from standard input; blocks run one by
+        one then.
         """
         x, y, z = (*grid, 1, 1, 1)[:3]
         sizes = (x, y, z)
         launch = Launch(self.kernel.name, sizes, checked)
         if checked and self._checked is None:
             self._checked = self._translate(checked=True)
+        launch.prompt = prompt or Prompt()
         translator, steps = (
             self._checked if checked and self._checked else (self._plain, self._steps)
         )
@@ -167,7 +172,7 @@ class Program:
         size = max(1, _TILE_BYTES // self._tile_bytes)
         if shared_bytes:
             size = min(size, max(1, _SHARED_BYTES // shared_bytes))
-        size = min(size, _BLOCKS)
+        size = 1 if self._plain.prompts else min(size, _BLOCKS)
         if size < blocks <= 2 * size:
             size = -(-blocks // 2)
         numbers = np.arange(blocks)
@@ -180,7 +185,7 @@ class Program:
     def _may_split(self, slots: Slots, batches: list[np.ndarray], launch: Launch) -> bool:
         """Whether two threads may share the batches: worth it, and no block can see another's
         work."""
-        if launch.checked or len(batches) < 2 or _threads() < 2:
+        if launch.checked or len(batches) < 2 or self._plain.prompts or _threads() < 2:
             return False
         if self._tile_bytes * sum(map(len, batches)) < _THREAD_BYTES:
             return False

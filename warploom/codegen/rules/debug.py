@@ -35,6 +35,11 @@ def print_tile(out: Emitter, op: ops.PrintTile) -> None:
     out.lines.add(f'{found.header}{condition}printf("{head}[{place}] {form}\\n", {arguments});')
 
 
+@emits(ops.Breakpoint)
+def stop(out: Emitter, op: ops.Breakpoint) -> None:
+    """Only the simulator has somebody to ask."""
+
+
 @emits(ops.Assert)
 def assertion(out: Emitter, op: ops.Assert) -> None:
     places = [out.place(v) for v in (op.condition, op.predicate) if v is not None]
