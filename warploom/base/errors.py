@@ -311,15 +311,10 @@ T202 dtypes of a call do not fit
     A library call does not take arrays of these dtypes.
 """)
 
-# L, B: layouts and budgets
+# B: budgets
 _list("""
-L001 no layout
-    The compiler found no distribution of this tile over the threads of the block.
 B001 too much shared memory
     The block needs more shared memory than the hardware has.
-B002 too many registers
-    The tiles that live at the same time need more registers than a thread has. Use smaller
-    tiles or more warps.
 """)
 
 # M: memory
