@@ -1,4 +1,4 @@
-"""The first hour of a newcomer, as one test; `bash tests/first_hour/run.sh` shows it step by step."""
+"""The first hour of a newcomer as one test; `bash tests/first_hour/run.sh` shows its steps."""
 
 import subprocess
 import sys
