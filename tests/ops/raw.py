@@ -10,6 +10,7 @@ from warploom.codegen.emitter import emit
 from warploom.ir.parser import parse_kernel
 from warploom.ir.verifier import verify_kernel
 from warploom.runtime import arrays, driver, nvrtc
+from warploom.runtime.findings import Finding, Findings
 from warploom.runtime.packing import Pack, layout_of
 from warploom.sim.program import prepare
 
@@ -26,6 +27,11 @@ class RawCall:
         """The text that was given."""
         assert level in ("machine", "roles")
         return self._text
+
+    def check(self) -> Findings:
+        """Run in the simulator's checked mode."""
+        result = prepare(self.kernel).run((self.grid,), self.args, checked=True)
+        return Findings(self.kernel.name, found=[Finding(r) for r in result.findings])
 
     def run(self) -> None:
         """Launch; on a GPU by the driver."""

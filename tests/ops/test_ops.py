@@ -19,6 +19,7 @@ from tests.ops.trial import Case, differences
 from warploom.ir.kernel import walk
 from warploom.ir.op import REGISTRY, Stage
 from warploom.ir.parser import parse_kernel
+from warploom.testing.devices import SimDevice
 
 FAMILIES = (arithmetic, control, debug, lanes, memory, registers, scalar, tensor, tile)
 CASES: list[Case] = [case for family in FAMILIES for case in family.CASES]
@@ -49,6 +50,16 @@ def test_case(case: Case, device, capfd):
         device.synchronise()
         lines = [line.strip() for line in capfd.readouterr().out.splitlines()]
         assert sorted(lines) == sorted(trial.printed.splitlines())
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_checked_mode_gives_the_same_bits(case: Case):
+    plain, checked = case.make(SimDevice()), case.make(SimDevice())
+    plain.call.run()
+    findings = checked.call.check()
+    assert findings.clean, findings.text()
+    for (one, _), (other, _) in zip(plain.pairs, checked.pairs, strict=True):
+        assert one.tobytes() == other.tobytes()
 
 
 def test_every_declared_dtype_has_a_case():

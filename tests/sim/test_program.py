@@ -1,5 +1,10 @@
 """Programs: completeness, batches, threads, order, what a launch prints, faults of plain mode."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -154,3 +159,27 @@ def test_storages_are_optional():
     x = np.zeros(8, np.float32)
     call = scale.launch(1).call(x, x, 2.0, SIZE=8)
     assert lowered(call, storages=False).body.ops
+
+
+FORKED = """
+import os, sys
+import numpy as np
+import warploom as wl
+from tests.sim.test_program import scale
+x = np.ones(300_000, np.float32)
+y = np.zeros_like(x)
+scale[293](x, y, 3.0, SIZE=1024)
+child = os.fork()
+if child == 0:
+    scale[293](x, y, 2.0, SIZE=1024)
+    os._exit(0 if (y == 2).all() else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
+def test_launches_in_a_forked_child():
+    """The child has none of the parent's threads and must not wait for them."""
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", FORKED], cwd=root, timeout=60, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()

@@ -54,7 +54,7 @@ class Program:
         self.kernel = kernel
         self._plain, self._steps = self._translate(checked=False)
         self._checked: tuple[Translator, list[Step]] | None = None
-        self._arenas: list[tuple[int, bool, Arena]] = []
+        self._arenas: dict[tuple[int, bool], list[Arena]] = {}
         self._tile_bytes = max(
             (
                 math.prod(r.type.extents) * kernel.warps * 32 * r.type.dtype.bytes
@@ -112,7 +112,8 @@ class Program:
         batches = self._batches(math.prod(sizes), translator.shared_bytes, seed)
         result = RunResult(steps=len(steps) * len(batches))
 
-        def run_batch(linear: np.ndarray) -> int:
+        def run_batch(blocks: range) -> int:
+            linear = np.arange(blocks.start, blocks.stop)
             arena = self._arena(len(linear), translator.shared_bytes, checked)
             batch = Batch(launch, linear, arena, translator.shared_bytes)
             frame = slots.copy()
@@ -121,7 +122,7 @@ class Program:
             with np.errstate(all="ignore"):
                 for step in steps:
                     step(frame, batch)
-            self._arenas.append((len(linear), checked, arena))
+            self._arenas[len(linear), checked].append(arena)
             return batch.barriers[0]
 
         try:
@@ -138,14 +139,12 @@ class Program:
         return result
 
     def _arena(self, count: int, pitch: int, checked: bool) -> Arena:
-        """Shared memory for a batch, that of an earlier one where it fits."""
+        """Shared memory for a batch, that of an earlier one of its size where it is free."""
         try:
             # Taking and giving back is atomic in Python.
-            old_count, old_checked, arena = self._arenas.pop()
+            arena = self._arenas.setdefault((count, checked), []).pop()
         except IndexError:
-            return _fresh(count, pitch, checked)
-        if (old_count, old_checked) != (count, checked):
-            return _fresh(count, pitch, checked)
+            arena = Arena(count, pitch, checked)
         arena.clear()
         return arena
 
@@ -167,7 +166,7 @@ class Program:
                 assert isinstance(type, Scalar)
                 slots[index] = literal(value, type.dtype)
 
-    def _batches(self, blocks: int, shared_bytes: int, seed: int) -> list[np.ndarray]:
+    def _batches(self, blocks: int, shared_bytes: int, seed: int) -> list[range]:
         """Linear block numbers, batch by batch."""
         size = max(1, _TILE_BYTES // self._tile_bytes)
         if shared_bytes:
@@ -175,29 +174,22 @@ class Program:
         size = 1 if self._plain.prompts else min(size, _BLOCKS)
         if size < blocks <= 2 * size:
             size = -(-blocks // 2)
-        numbers = np.arange(blocks)
-        batches = [numbers[at : at + size] for at in range(0, blocks, size)]
+        batches = [range(at, min(at + size, blocks)) for at in range(0, blocks, size)]
         if seed:
             order = np.random.default_rng(seed).permutation(len(batches))
             batches = [batches[i] for i in order]
         return batches
 
-    def _may_split(self, slots: Slots, batches: list[np.ndarray], launch: Launch) -> bool:
+    def _may_split(self, slots: Slots, batches: list[range], launch: Launch) -> bool:
         """Whether two threads may share the batches: worth it, and no block can see another's
         work."""
         if launch.checked or len(batches) < 2 or self._plain.prompts or _threads() < 2:
             return False
-        if self._tile_bytes * sum(map(len, batches)) < _THREAD_BYTES:
+        if self._tile_bytes * max(b.stop for b in batches) < _THREAD_BYTES:
             return False
         stored = [slots[i] for i in self._stored]
         read = [slots[i] for i in self._read]
         return not any(_overlap(a, b) for a in stored for b in read)
-
-
-def _fresh(count: int, pitch: int, checked: bool) -> Arena:
-    arena = Arena(count, pitch, checked)
-    arena.clear()
-    return arena
 
 
 def _overlap(a: Memory, b: Memory) -> bool:
@@ -211,6 +203,11 @@ def _threads() -> int:
 @cache
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_threads(), thread_name_prefix="warploom-sim")
+
+
+# A child of a fork has the pool's object but none of its threads.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def prepare(kernel: Kernel) -> Program:
