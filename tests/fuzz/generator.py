@@ -89,6 +89,8 @@ class Generator:
         self.rng = np.random.default_rng(number(0, 2**32 - 1))
         self.params: list[Value] = []
         self.args: list[Any] = []
+        # A few extents a kernel, so that shapes meet again.
+        self.extents = self.shuffled(EXTENTS)[:3]
         self.grid = self.pick(((1, 1, 1), (3, 1, 1), (2, 2, 1)))
         self.body = Body(warps=self.pick((1, 2, 3, 4, 8)))
         self.inputs = [
@@ -165,8 +167,11 @@ class Generator:
         shape: tuple[int, ...] = ()
         for _ in range(rank):
             room = MOST // max(prod(shape), 1)
-            shape += (self.pick([n for n in EXTENTS if n <= room]),)
+            shape += (self.extent(room),)
         return shape
+
+    def extent(self, most: int) -> int:
+        return self.pick([n for n in self.extents if n <= most] or [1])
 
     def a_tile(self, *dtypes: DType) -> Value | None:
         """A tile of one of these dtypes (any without)."""
@@ -268,7 +273,7 @@ class Generator:
         self.scope.scalars.append(self.body.binary(kind, a, b))
 
     def arange(self) -> None:
-        n = self.pick(EXTENTS)
+        n = self.extent(MOST)
         self.add(self.emit(tile.Arange(n=n)), n)
 
     def binary(self) -> None:
@@ -333,7 +338,7 @@ class Generator:
         axis = self.number(0, len(shape_of(a)))
         made = self.add(self.emit(tile.InsertAxis(value=a, axis=axis)), self.bound(a))
         room = MOST // prod(shape_of(a))
-        n = self.pick([n for n in EXTENTS if n <= room] or [1])
+        n = self.extent(room)
         shape = (*shape_of(made)[:axis], n, *shape_of(made)[axis + 1 :])
         self.add(self.emit(tile.Broadcast(value=made, shape=shape)), self.bound(a))
 

