@@ -363,7 +363,7 @@ def store(self: _Evaluator, op: tile.Store, view: View, value: np.ndarray, *star
     inside = np.broadcast_to(_inside(view, at), value.shape)
     if view.array.size:
         places = tuple(p[inside] for p in _places(view, at, inside))
-        view.array[places] = value[inside]
+        view.array[places] = value[inside] if places else value
 
 
 @rule(tile.Gather)
