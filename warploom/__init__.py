@@ -5,7 +5,11 @@ neither CUDA nor torch, and not even NumPy.
 """
 
 import importlib
+import time
 from typing import TYPE_CHECKING, Any
+
+# Sources that are newer than this may differ from what is loaded (runtime/source_digest.py).
+IMPORTED_NS = time.time_ns()
 
 if TYPE_CHECKING:
     from warploom.base.dtypes import (

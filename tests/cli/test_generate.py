@@ -2,6 +2,9 @@
 
 import io
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -70,6 +73,14 @@ def test_json_to_a_file_keeps_the_answer(script, capsys, tmp_path: Path) -> None
     assert json.loads(target.read_text("utf-8"))["finish"] == "stop"
 
 
+def test_json_that_cannot_be_written_is_said_after_the_answer(script, capsys, tmp_path) -> None:
+    script("hell")
+    assert main(["generate", "toy", "hello", "--json", str(tmp_path / "no" / "out.json")]) == 2
+    out, err = capsys.readouterr()
+    assert out == "hell\n"
+    assert "cannot write" in err
+
+
 def test_interrupting_ends_the_stream_cleanly(script, capsys, tmp_path: Path) -> None:
     script("hell no", Interrupted)
     target = tmp_path / "out.json"
@@ -123,3 +134,23 @@ def test_an_unknown_model_is_exit_2(capsys) -> None:
     out, err = capsys.readouterr()
     assert out == ""
     assert "error[E101]" in err and "smollm2-135m" in err
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
+def test_a_real_interrupt_ends_a_real_run_with_130(tmp_path: Path) -> None:
+    path = tiny.write_gguf(tmp_path / "tiny.gguf", tiny.Tiny(context=4000, seed=1))
+    command = [sys.executable, "-m", "warploom", "generate", str(path), "hello", "--device", "sim"]
+    command += ["--max-new-tokens", "3000"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace"
+    )
+    assert process.stdout is not None
+    first = process.stdout.read(1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert first, "nothing was said before the interrupt"
+    assert "Traceback" not in err
+    assert err.rstrip().endswith("interrupt")
+    assert out.endswith("\n")

@@ -121,7 +121,7 @@ def test_progress_hears_prompt_and_tokens(tokenizer: Tokenizer) -> None:
     heard: list[tuple[str, int, int]] = []
     generation, _ = generate(tokenizer, "hell", progress=lambda *what: heard.append(what), most=10)
     list(generation)
-    assert heard == [("prompt", 3, 3), ("token", 1, 10), ("token", 2, 10)]
+    assert heard == [("prompt", 0, 3), ("prompt", 3, 3), ("token", 1, 10), ("token", 2, 10)]
 
 
 def test_sampling_repeats_by_seed(tokenizer: Tokenizer) -> None:

@@ -9,7 +9,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 unset PYTHONPATH
-export NO_COLOR=1
+export NO_COLOR=1 PIP_QUIET=1
 
 cp -R "$root" "$work/warploom"
 cd "$work/warploom"
@@ -54,7 +54,7 @@ example() {
 
 # An output that is read before anything has written it.
 plant() {
-    sed 's/^\( *\)wl\.store(y\[\(.*\)\], \(.*\))$/\1wl.store(y[\2], \3 + wl.load(y[\2]))/' \
+    sed 's/^\( *\)wl\.store(out\[\(.*\)\], \(.*\))$/\1wl.store(out[\2], \3 + wl.load(out[\2]))/' \
         examples/01_add.py >planted.py
     ! cmp -s examples/01_add.py planted.py || fail "nothing was planted: examples/01_add.py changed"
 }
@@ -64,7 +64,7 @@ found() {
     text=$(.venv/bin/warploom run planted.py:add --checked 2>&1) || code=$?
     echo "$text"
     [ "$code" -eq 1 ] || fail "a planted mistake ends with $code instead of 1"
-    line=$(grep -n 'wl.load(y\[' planted.py | cut -d: -f1)
+    line=$(grep -n 'wl.load(out\[' planted.py | cut -d: -f1)
     grep -q 'M002' <<<"$text" || fail "the report has no code M002"
     grep -q "planted.py:$line:" <<<"$text" || fail "the report does not name line $line"
 }

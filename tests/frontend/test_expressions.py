@@ -183,6 +183,9 @@ def test_print_and_assert(source, golden):
     body = """
 t = wl.load(x[0:4])
 print("t is", t, "at", n, 3, wl.f32)
+print("n", n, s)
+print("n", n, "s", s, "of", t)
+print()
 assert n > 0, "n counts"
 assert t >= 0
 assert True, "never seen"

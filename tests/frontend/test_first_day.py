@@ -134,6 +134,24 @@ def test_tensor(name, source, golden):
     golden(str(error))
 
 
+def test_argument_that_is_none(source, golden):
+    text = """
+def kernel(x: wl.Tensor, bias: wl.Tensor = None):
+    t = wl.load(bias[0:4])
+    n = bias.shape[0]
+"""
+    golden(str(source.refused(text, x="f32 1")))
+
+
+def test_nested_copies(source, golden):
+    body = """
+for i in wl.unroll(100):
+    for j in wl.unroll(100):
+        pass
+"""
+    golden(str(source.refused_body(body)))
+
+
 def test_captured_array(source, golden):
     golden(
         str(

@@ -189,3 +189,69 @@ for k in wl.range(n):
 """
     error = source.refused_body(body, x="f32 1")
     assert [r.code for r in error.reports] == ["F024"]
+
+
+def test_number_that_no_trip_changes_stays_constant(source):
+    body = """
+pair = (wl.zeros(4, wl.f32), 4)
+size, scale, flag = 8, 2.0, True
+for k in wl.range(n):
+    pair = (pair[0] + wl.load(x[wl.ds(k, pair[1])]), pair[1])
+    size = size * 1
+    if not flag:
+        scale = wl.load(x[0])
+    flag = flag and True
+wl.store(x[wl.ds(0, size)], scale)
+wl.store(x[wl.ds(0, pair[1])], pair[0])
+"""
+    text = source.body(body, x="f32 1")
+    (head,) = [line for line in text.splitlines() if "control.for" in line]
+    assert head.count("f32<4>") == 2 and "i32@grid" not in head.replace("%k: i32@grid", "")
+
+
+def test_flag_that_a_trip_changes(source):
+    body = """
+first = True
+total = 0
+for k in wl.range(n):
+    if first:
+        total = wl.load(x[k])
+    else:
+        total = total + wl.load(x[k])
+    first = False
+wl.store(x[0], total)
+"""
+    text = source.body(body, x="f32 1")
+    assert "%first: bool@grid" in text and "control.if(%first)" in text
+    assert "%total: f32@block" in text
+
+
+def test_loop_of_wide_and_narrow_indices(source, tensor_type):
+    body = """
+at = wl.arange(4)
+k = n
+for i in wl.range(n):
+    if i > 2:
+        k = k + x.stride(0)
+    at = at + x.shape[0] + at
+t = wl.gather(x, (at,))
+wl.store(x[wl.ds(k, 4)], t)
+"""
+    source.body(body, x="f32 1")
+    text = source.body(body, x=tensor_type("f32 n", wide=True))
+    (head,) = [line for line in text.splitlines() if "control.for" in line]
+    assert head.count("i64<4>") == 2 and head.count("i64@grid") == 2
+
+
+def test_mistake_that_a_second_reading_mends_is_none(source):
+    body = """
+step = 0
+for k in wl.range(n):
+    if step == 0:
+        t = wl.zeros(4, wl.f32)
+    else:
+        t = wl.zeros(4, wl.f32) + step
+    wl.store(x[0:4], t)
+    step = wl.load(x[k])
+"""
+    source.body(body, x="f32 1")

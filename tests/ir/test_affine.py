@@ -164,6 +164,8 @@ def test_signs(s: Numbers) -> None:
     assert positive(s.cast(b, i64))
     assert not positive(s.n)
     assert not positive(s("sub", b, d)) and not positive(s("min", s.n, b))
+    # What is divided by zero remains.
+    assert positive(s("mod", b, d)) and not positive(s("mod", s.n, d))
     assert not positive(s("mod", b, s.n)) and not positive(s("floordiv", b, s.n))
     assert not positive(s("mul", s.const(-1), b)) and not positive(s("xor", s.n, s.n))
     # The low 32 bits of a large number may be a negative one.

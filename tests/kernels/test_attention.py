@@ -145,7 +145,7 @@ def test_config_divides_heads_and_split():
         for dim in (8, 64, 72, 80, 96, 112, 128, 192, 256, 512):
             chosen = config.choose(ratio, dim)
             assert chosen.heads * chosen.groups == ratio
-            assert config.SPLIT % chosen.BN == 0
+            assert config.SPLIT % (chosen.BN * config.DEPTH) == 0
 
 
 def test_wrong_arguments(randn):

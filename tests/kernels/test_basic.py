@@ -1,5 +1,7 @@
 """Three kernels as a user would write them, on every shape and striding that has ever hurt."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -82,3 +84,25 @@ def test_writes_stay_inside_a_view(device, randn):
     whole = np.full((20, 12), 5.0, np.float32)
     whole[1:18, 3:10] = x
     assert np.array_equal(device.get(owner), whole)
+
+
+@pytest.mark.case("C19")
+def test_a_misaligned_view_is_one_more_variant(device, randn):
+    """Warmed up on aligned arrays, the same kernel then meets a view that starts elsewhere."""
+
+    @wl.kernel
+    def double(x: wl.Tensor, y: wl.Tensor, BN: wl.const):
+        n = wl.program_id(0) * BN
+        wl.store(y[wl.ds(n, BN)], wl.load(x[wl.ds(n, BN)]) + wl.load(x[wl.ds(n, BN)]))
+
+    def variants() -> int:
+        return wl.stats().variants.get("double", 0)
+
+    x = randn(1025, "f16")
+    held, y = device.put(x), device.empty(1024, np.float16)
+    counts = [variants()]
+    for part in (slice(0, 1024), slice(1, 1025), slice(1, 1025)):
+        double[8](held[part], y, BN=128)
+        assert np.array_equal(device.get(y), x[part] * np.float16(2))
+        counts.append(variants())
+    assert [b - a for a, b in pairwise(counts)] == [1, 1, 0]

@@ -11,7 +11,10 @@ import fcntl
 import importlib
 import importlib.util
 import json
+import os
 import pkgutil
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -136,3 +139,30 @@ def test_every_kernel_of_the_library_has_an_example() -> None:
         if isinstance(kernel, Kernel) and not kernel.examples
     ]
     assert bare == []
+
+
+EMIT = """
+import hashlib
+from warploom.base.target import SM_90A
+from warploom.codegen.emitter import emit
+from warploom.kernels.attention.kernel import decode_merge
+from warploom.runtime.compile import machine_kernel
+call = decode_merge.example_call()
+kernel = machine_kernel(decode_merge.request(call.arguments, call.launcher.warps), SM_90A)
+print(hashlib.sha256(emit(kernel, SM_90A).text.encode()).hexdigest())
+"""
+
+
+def test_the_text_is_the_same_in_every_process() -> None:
+    """Neither hash seeds nor addresses reach the CUDA text, whose hash is a key of the cache."""
+    found = set()
+    for seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-c", EMIT],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        found.add(done.stdout)
+    assert len(found) == 1

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from warploom.base.errors import ShapeError
+from warploom.base.errors import LaunchError, ShapeError
 from warploom.kernels import linear
 from warploom.kernels.linear import config, reference
 
@@ -98,7 +98,7 @@ def test_nan_beyond_the_rows(device, randn, seen_as, k):
 
 
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
-@pytest.mark.parametrize("k", [576, 700])
+@pytest.mark.parametrize("k", [576, 700, 1100])
 def test_a_token_does_not_depend_on_its_neighbours(device, randn, dtype, k):
     x, w = randn((8, k)), randn((40, k), dtype)
     together = run(device, x, w)
@@ -119,9 +119,10 @@ def test_rows_per_block_and_depth_do_not_change_bits(randn):
 def test_config_keeps_sums_in_registers():
     for dtype in ("f32", "f16", "bf16"):
         for tokens in range(1, 9):
-            for rows in (576, 49152):
-                chosen = config.choose(dtype, tokens, rows, 576)
-                assert tokens * chosen.BN * chosen.BK <= 100 * 128
+            for rows in (1, 576, 4096):
+                for columns in (1, 576, 768, 1536, 4096):
+                    chosen = config.choose(dtype, tokens, rows, columns)
+                    assert tokens * chosen.BN * chosen.BK <= 128 * 128
 
 
 def test_wrong_arguments(randn):
@@ -132,3 +133,10 @@ def test_wrong_arguments(randn):
         linear.linear(x[:1], w[:, :7], out[:1])
     with pytest.raises(ShapeError, match="`w` is f64"):
         linear.linear(x[:1], w.astype(np.float64), out[:1])
+
+
+def test_a_result_on_an_operand_is_refused(randn):
+    memory = randn((4, 16))
+    with pytest.raises(LaunchError, match="H007"):
+        linear.linear(memory[:2], randn((16, 16)), memory[1:3])
+    linear.linear(memory[:2], randn((16, 16)), memory[2:])

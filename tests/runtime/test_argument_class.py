@@ -11,7 +11,8 @@ from warploom.runtime.dlpack import contiguous
 
 
 def cls(array: np.ndarray, aliased: bool = False) -> tuple:
-    return classes.classify(read(array, "x"), aliased)[0]
+    found = classes.geometry(read(array, "x"))
+    return found.aliased if aliased else found.plain
 
 
 def memory(*shape: int, dtype: type = np.float32) -> np.ndarray:
@@ -62,17 +63,16 @@ def test_views_that_differ() -> None:
 
 def test_a_stride_of_an_axis_with_one_element_does_not_count() -> None:
     odd = np.lib.stride_tricks.as_strided(memory(576), (1, 576), (12344, 4))
-    key, strides = classes.classify(read(odd, "x"), False)
-    assert key == cls(memory(8, 576))
-    assert strides == (576, 1)
+    found = classes.geometry(read(odd, "x"))
+    assert found.plain == cls(memory(8, 576))
+    assert found.strides == (576, 1)
 
 
 def test_only_the_last_axis_with_stride_one_is_the_unit_axis() -> None:
     windows = np.lib.stride_tricks.sliding_window_view(memory(100), 8)
-    key, strides = classes.classify(read(windows, "x"), False)
-    assert key[1] == "n1"
-    assert strides == (1, 1)
-    assert key[2] == 4
+    found = classes.geometry(read(windows, "x"))
+    assert found.plain[1:3] == ("n1", 4)
+    assert found.strides == (1, 1)
 
 
 @pytest.mark.case("C21")
@@ -96,6 +96,10 @@ def test_an_empty_array_has_the_class_of_a_full_one() -> None:
     assert cls(memory(8, 576)[:0]) == cls(memory(8, 576))
 
 
+def test_an_aliased_argument_has_a_class_of_its_own() -> None:
+    assert cls(memory(8), aliased=True) == ("f32", "1", 16, 8, True, False)
+
+
 def test_overlapping_views_are_marked() -> None:
     base, other = memory(100), memory(100)
     views = [read(v, "x") for v in (base[:50], other, base[40:60], base[50:])]
@@ -103,8 +107,24 @@ def test_overlapping_views_are_marked() -> None:
     assert classes.overlapping([read(base[:50], "a"), read(base[50:], "b")]) == frozenset()
     assert classes.overlapping([read(base, "a"), read(base, "b")]) == {0, 1}
     assert classes.overlapping([read(base[:0], "a"), read(base, "b")]) == frozenset()
-    assert classes.overlap(views[0], views[2])
-    assert not classes.overlap(views[0], views[3])
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "other", "expected"),
+    [
+        ("the same", lambda m: m, lambda m: m, True),
+        ("shifted", lambda m: m[1:], lambda m: m[:-1], True),
+        ("halves of rows", lambda m: m[:, :4], lambda m: m[:, 4:], False),
+        ("even and odd columns", lambda m: m[:, ::2], lambda m: m[:, 1::2], False),
+        ("even and every third", lambda m: m[:, ::2], lambda m: m[:, 1::3], True),
+        ("a row and the next", lambda m: m[0], lambda m: m[1], False),
+        ("nothing", lambda m: m[:0], lambda m: m, False),
+        ("backwards", lambda m: m[::-1], lambda m: m[2:3], True),
+    ],
+)
+def test_views_that_share_memory(name: str, one, other, expected: bool) -> None:
+    base = memory(8, 8)
+    assert classes.shares_memory(read(one(base), "a"), read(other(base), "b")) == expected
 
 
 @settings(max_examples=200, deadline=None)

@@ -122,6 +122,13 @@ def test_the_place_is_that_of_the_arrays() -> None:
     assert bind(Elsewhere("gpu:1"), Elsewhere("gpu:1"), 3, 1.0, BM=4).place == "gpu:1"
 
 
+def test_an_output_on_an_input_where_that_is_forbidden(golden) -> None:
+    arguments.forbid_overlap("linear", ("out", Y), x=X, bias=None)
+    with pytest.raises(LaunchError) as caught:
+        arguments.forbid_overlap("linear", ("out", Y[1:]), x=X, w=Y[:2])
+    golden(str(caught.value))
+
+
 # Outputs --------------------------------------------------------------------------------------
 
 

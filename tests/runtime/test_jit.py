@@ -1,5 +1,6 @@
 """Kernel objects: launches, variants, options, examples, and what mistakes say."""
 
+import mmap
 import subprocess
 import sys
 import threading
@@ -126,6 +127,27 @@ def test_a_changed_global_is_a_new_variant(monkeypatch: pytest.MonkeyPatch) -> N
     assert run(x)[0, 0] == 3
     monkeypatch.setattr(sys.modules[__name__], "FACTOR", 5)
     assert run(x)[0, 0] == 5
+
+
+@pytest.mark.case("C21")
+def test_offsets_beyond_32_bits() -> None:
+    stride = 2**31 + 16
+    # Pages that nobody touches cost nothing.
+    memory = np.frombuffer(mmap.mmap(-1, 2 * stride + 64), np.uint8)
+    view = np.lib.stride_tricks.as_strided(memory, (3, 16), (stride, 1))
+    view[...] = np.arange(48).reshape(3, 16)
+    out = np.zeros((3, 16), np.uint8)
+    rows_of[3](view, out)
+    assert np.array_equal(out, view)
+    rows_of[3](view[::-1], out)
+    assert np.array_equal(out, view[::-1])
+    assert ", wide" in rows_of.launch(3).call(view, out).text("tile")
+
+
+@wl.kernel
+def rows_of(x: wl.Tensor, out: wl.Tensor):
+    row = wl.program_id(0)
+    wl.store(out[row, wl.ds(0, 16)], wl.load(x[row, wl.ds(0, 16)]))
 
 
 def test_threads_compile_a_variant_once() -> None:

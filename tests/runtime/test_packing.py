@@ -9,7 +9,7 @@ from warploom.base import dtypes
 from warploom.ir.kernel import Kernel
 from warploom.ir.op import Block, Value
 from warploom.ir.types import Scalar, Tensor, TensorClass
-from warploom.runtime.argument_class import classify, tensor_type
+from warploom.runtime.argument_class import geometry, tensor_type
 from warploom.runtime.arrays import read
 from warploom.runtime.packing import Pack, layout_of
 
@@ -35,8 +35,9 @@ def words(pack: Pack, *kinds: type) -> list[object]:
 def test_a_tensor_gives_address_extents_and_free_strides() -> None:
     array = np.zeros((4, 6, 8), np.float32)[:, ::2]
     view = read(array, "x")
-    key, strides = classify(view, False)
-    layout = layout_of(kernel(tensor_type(key), Scalar(dtypes.f32), Scalar(dtypes.i64)))
+    found = geometry(view)
+    strides = found.strides
+    layout = layout_of(kernel(tensor_type(found.plain), Scalar(dtypes.f32), Scalar(dtypes.i64)))
     assert layout.count == 8
     pack = Pack(layout)
     pack.fill(layout.values([view, 1.5, -3], [strides, None, None]))

@@ -103,7 +103,7 @@ def render(report: Report, ansi: bool = False) -> str:
     lines = [head]
     shown = [s for s in report.spans if s.line > 0]
     sites = shown[0].chain if shown else ()
-    width = max((len(str(s.line)) for s in (*shown, *sites)), default=1)
+    width = max((len(str(s.line)) for s in shown), default=1)
     gap = " " * width
     for index, span in enumerate(shown):
         lines += _snippet(span, "-->" if index == 0 else ":::", width, tone, paint)

@@ -311,10 +311,8 @@ T202 dtypes of a call do not fit
     A library call does not take arrays of these dtypes.
 """)
 
-# L, B: layouts and budgets
+# B: budgets
 _list("""
-L001 no layout
-    The compiler found no distribution of this tile over the threads of the block.
 L010 window that the copy engine cannot move
     A copy moves boxes of at most 256 elements along an axis, the contiguous axis of the tensor
     being that of the tile.
@@ -328,9 +326,6 @@ L014 product in a role of another size
     A product runs in the four warps of a warpgroup.
 B001 too much shared memory
     The block needs more shared memory than the hardware has.
-B002 too many registers
-    The tiles that live at the same time need more registers than a thread has. Use smaller
-    tiles or more warps.
 B010 roles ask for too many registers
     A block has as many registers as its threads hold when it starts; what one role takes, others
     give up. The report has the sum, role by role.

@@ -65,7 +65,15 @@ class Row:
     extra: dict[str, Any] = field(default_factory=dict)
 
     def settle(self) -> None:
-        """Fill in what follows from `ours` and `rivals`. A ratio above 1 means: ours is better."""
+        """Round, and fill in what follows from `ours` and `rivals`.
+
+        A ratio above 1 means: ours is better.
+        """
+        self.rivals = {name: significant(value) for name, value in self.rivals.items()}
+        if self.ours is not None:
+            self.ours = significant(self.ours)
+        if self.spread is not None:
+            self.spread = (significant(self.spread[0]), significant(self.spread[1]))
         if not self.rivals or self.ours is None:
             return
         pick = min if self.better == "lower" else max
@@ -84,6 +92,11 @@ class Row:
         if self.spread is not None:
             shown["spread"] = list(self.spread)
         return shown
+
+
+def significant(value: float) -> float:
+    """Six digits that count: more is noise, and a file should be readable."""
+    return float(f"{value:.6g}")
 
 
 def ratios(rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, float], dict[str, float]]:

@@ -4,10 +4,13 @@
 """
 
 import argparse
+import importlib
 import inspect
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -128,40 +131,67 @@ def _source(found: type | Callable[..., Any] | None) -> dict[str, str] | None:
 
 
 def _tests(opcode: str) -> list[str]:
-    """Lines of the tests that name an operation."""
-    found: list[str] = []
+    """The first line of each test file that names an operation."""
     word = re.compile(rf"(?<![\w.]){re.escape(opcode)}(?![\w.])")
-    for path in sorted(_TESTS.rglob("*.py")) if _TESTS.is_dir() else []:
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            if word.search(line):
-                found.append(f"{shown_path(str(path))}:{number}")
-                break
+    found: list[str] = []
+    for path, text in _test_texts():
+        if match := word.search(text):
+            line = text.count("\n", 0, match.start()) + 1
+            found.append(f"{shown_path(str(path))}:{line}")
     return found
 
 
+@cache
+def _test_texts() -> tuple[tuple[Path, str], ...]:
+    """The test files of this checkout; none where Warploom is installed without them."""
+    paths = sorted(_TESTS.rglob("*.py")) if _TESTS.is_dir() else []
+    return tuple((path, path.read_text(encoding="utf-8")) for path in paths)
+
+
 def coverage() -> Explained:
-    """Every operation with what it has; a hole is a rule that is missing."""
+    """Every operation with what it has; a hole is a rule or a case of a declared dtype that is not.
+
+    Cases are those of tests/ops; where Warploom is installed without its tests, only rules count.
+    """
+    cases = _cases()
     rows: list[dict[str, Any]] = []
     holes: list[str] = []
     for opcode, op in sorted(REGISTRY.items()):
         row: dict[str, Any] = {"operation": opcode, "documented": bool(op.__doc__)}
-        row["tests"] = len(_tests(opcode))
         if Stage.MACHINE in op.STAGES:
             row["simulator"] = simulates.find(op) is not None
             row["cuda"] = emits.rule_of(op) is not None
         row["dtypes"] = [t.name for t in op.DTYPES]
+        row["cases"] = len(cases.get(opcode, ())) if cases is not None else None
         rows.append(row)
         missing = [k for k in ("documented", "simulator", "cuda") if row.get(k) is False]
-        if _TESTS.is_dir() and not row["tests"]:
-            missing.append("tests")
+        if cases is not None:
+            tested = cases.get(opcode, [])
+            missing += [f"case of {name}" for name in row["dtypes"] if name not in tested]
+            missing += ["case"] if not tested else []
         holes += [f"{opcode}: no {name}" for name in missing]
     width = max(len(row["operation"]) for row in rows)
     lines = []
     for row in rows:
         marks = [k for k in ("documented", "simulator", "cuda") if row.get(k)]
-        lines.append(f"{row['operation']:{width}}  {' '.join(marks)}  tests {row['tests']}")
+        count = f"{row['cases']} cases" if cases is not None else "tests are not here"
+        lines.append(f"{row['operation']:{width}}  {' '.join(marks)}  {count}")
     lines += ["", *(f"hole: {hole}" for hole in holes)] if holes else ["", "no hole"]
     return {"operations": rows, "holes": holes}, lines
+
+
+def _cases() -> dict[str, list[str]] | None:
+    """The dtypes of the cases of each operation, from tests/ops of this checkout."""
+    folder = _TESTS / "ops"
+    names = [p.stem for p in sorted(folder.glob("*.py")) if not p.stem.startswith(("test_", "_"))]
+    if not names:
+        return None
+    sys.path.insert(0, str(_TESTS.parent))
+    found: dict[str, list[str]] = {}
+    for name in names:
+        for case in getattr(importlib.import_module(f"tests.ops.{name}"), "CASES", ()):
+            found.setdefault(case.op, []).append(case.dtype)
+    return found
 
 
 def _kernel(word: str, arch: str) -> Explained:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from warploom.cli.verbs import FINE, INTERRUPTED
+from warploom.cli.verbs import FINE, INTERRUPTED, UNUSABLE
 from warploom.engine import Generation, Model, load
 from warploom.engine.ticker import Ticker
 
@@ -109,9 +109,9 @@ def run(args: argparse.Namespace) -> int:
         )
         shown = args.json != "-"
         interrupted = _stream(generation, progress, shown)
-    if args.json:
-        _write_json(args.json, model, generation)
     _summary(model, generation)
+    if args.json and not _write_json(args.json, model, generation):
+        return UNUSABLE
     return INTERRUPTED if interrupted else FINE
 
 
@@ -122,9 +122,10 @@ def _stream(generation: Generation, progress: Ticker, shown: bool) -> bool:
         for piece in generation:
             if shown and piece.text:
                 progress.clear()
-                sys.stdout.write(piece.text)
-                sys.stdout.flush()
+                # First, so that an interrupt inside the write still ends the line.
                 written = piece.text
+                sys.stdout.write(written)
+                sys.stdout.flush()
     except KeyboardInterrupt:
         generation.close()
         return True
@@ -157,12 +158,18 @@ def result(model: Model, generation: Generation) -> dict[str, Any]:
     }
 
 
-def _write_json(target: str, model: Model, generation: Generation) -> None:
+def _write_json(target: str, model: Model, generation: Generation) -> bool:
+    """Writes the object of --json; says so and returns False where the file cannot be written."""
     text = json.dumps(result(model, generation), ensure_ascii=False, indent=1) + "\n"
     if target == "-":
         sys.stdout.write(text)
-    else:
+        return True
+    try:
         Path(target).write_text(text, "utf-8")
+    except OSError as error:
+        print(f"warploom generate: cannot write {target}: {error.strerror}", file=sys.stderr)
+        return False
+    return True
 
 
 def _summary(model: Model, generation: Generation) -> None:

@@ -31,7 +31,11 @@ def add_parser(commands: Any) -> None:
         epilog="exit codes: 0 fine, 1 a checked run found something, 2 could not run",
     )
     parser.add_argument("kernel", metavar="KERNEL", help=kernel_name.HELP)
-    parser.add_argument("--device", metavar="WORD", help="sim (default), gpu or gpu:N")
+    parser.add_argument(
+        "--device",
+        metavar="WORD",
+        help="sim, gpu or gpu:N; default: WARPLOOM_DEVICE, else a GPU where usable",
+    )
     parser.add_argument("--checked", action="store_true", help="check the run on the simulator")
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="checked runs to make")
     parser.add_argument("--json", metavar="FILE", help=json_file.HELP)
@@ -40,7 +44,8 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the example; returns the exit code."""
     found = kernel_name.find(options.kernel)
-    device = places.parse(options.device) if options.device else places.default()
+    default = SIM if options.checked else places.default()
+    device = places.parse(options.device) if options.device else default
     if options.checked and device != SIM:
         raise error("H021", "--checked works on the simulator", hint="leave out --device")
     call = found.call(device)

@@ -18,7 +18,6 @@ from warploom.codegen.state import Emitter, Fault
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import UNKNOWN, Loc, Stage
 from warploom.ir.ops.global_memory import Store
-from warploom.ir.ops.roles import SetRegisters
 from warploom.ir.ops.shared_memory import BufferOp
 from warploom.ir.types import Scalar, Tensor
 
@@ -56,11 +55,10 @@ def emit(kernel: Kernel, target: Target) -> CudaSource:
     out = Emitter(kernel, target)
     entry = out.names.take(kernel.name)
     out.lines.loc = kernel.loc
-    bounds = str(kernel.threads)
-    if any(isinstance(op, SetRegisters) for op in walk(kernel.body)):
-        # Registers change hands only where the number that each thread enters with is known.
-        bounds += ", 1"
-    head = f'extern "C" __global__ void __launch_bounds__({bounds}) {entry}'
+    # At least one block an SM is asked for: without the second number ptxas aims at occupancy and
+    # moves loads that stand ahead of their use back to it.
+    bounds = f"__launch_bounds__({kernel.threads}, 1)"
+    head = f'extern "C" __global__ void {bounds} {entry}'
     with out.lines.braces(f"{head}({', '.join(_parameters(out))})"):
         if any(isinstance(op, BufferOp) for op in walk(kernel.body)):
             out.prelude.use("u32")

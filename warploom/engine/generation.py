@@ -114,6 +114,7 @@ class Generation(Iterator[Piece]):
         if self._limit < 1:
             self.finish = "length"
             return
+        hear("prompt", 0, len(self.prompt_ids))
         self._decoder.feed(self.prompt_ids, lambda done, total: hear("prompt", done, total))
         while True:
             token, logprob = self._pick()

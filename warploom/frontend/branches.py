@@ -30,7 +30,7 @@ from warploom.frontend.frame import (
     expression,
     statement,
 )
-from warploom.frontend.scopes import assigned
+from warploom.frontend.scopes import assigned_in
 from warploom.ir.op import Block, Loc, Value
 from warploom.ir.ops import control
 from warploom.ir.ops import scalar as scalars
@@ -76,7 +76,7 @@ def if_statement(frame: Frame, node: ast.If) -> None:
             frame.reports.add(problem.report)
         for branch in (node.body, node.orelse):
             _scratch(frame, branch)
-        frame.poison(assigned([node]))
+        frame.poison(assigned_in(frame.source, node))
         return
     if isinstance(condition, bool):
         execute(frame, node.body if condition else node.orelse)
@@ -118,7 +118,7 @@ def _merge(
     """Give each name that a branch has assigned its value behind the `if`."""
     alive = frame.liveness.after[node]
     pairs: list[tuple[str, Any, Any]] = []
-    for name in sorted(assigned([node])):
+    for name in sorted(assigned_in(frame.source, node)):
         a, b = then[1].get(name), orelse[1].get(name)
         if name in then[1] and name in orelse[1] and a is b:
             frame.names[name] = a

@@ -9,7 +9,8 @@ from typing import Any
 
 from warploom.base.errors import CompileError
 
-# Importing the rules enters them into the tables of `frame`.
+# Importing the rules enters them into the tables of `frame`, importing the families of the
+# language enters their functions into the vocabulary.
 from warploom.frontend import branches, calls, expressions, loops, regions, statements
 from warploom.frontend.capture import NotConstant, admit
 from warploom.frontend.frame import Enough, Frame, Reports, Returned, execute
@@ -21,19 +22,40 @@ from warploom.ir.op import Block, Loc, Value
 from warploom.ir.ops.control import Yield
 from warploom.ir.types import Scalar as ScalarType
 from warploom.ir.types import Tensor as TensorType
+from warploom.language import (
+    arithmetic,
+    barrier,
+    control,
+    copy,
+    debug,
+    pipe,
+    product,
+    roles,
+    scalar,
+    shared,
+    tensor,
+    tile,
+)
 from warploom.language.context import Building, building
 from warploom.language.values import Scalar, Tensor
 
-__all__ = [
-    "ParamSpec",
-    "branches",
-    "build",
-    "calls",
-    "expressions",
-    "loops",
-    "regions",
-    "statements",
-]
+__all__ = ["ParamSpec", "build"]
+
+RULES = (branches, calls, expressions, loops, regions, statements)
+FAMILIES = (
+    arithmetic,
+    barrier,
+    control,
+    copy,
+    debug,
+    pipe,
+    product,
+    roles,
+    scalar,
+    shared,
+    tensor,
+    tile,
+)
 
 
 @dataclass(frozen=True, slots=True)

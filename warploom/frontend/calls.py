@@ -43,6 +43,8 @@ def call(frame: Frame, node: ast.Call) -> Any:
         _check_print(frame, node)
     positional, named, places = _arguments(frame, node)
     frame.at(node)
+    if function is builtins.breakpoint:
+        return _language(frame, _breakpoint(frame), positional, named, node, places)
     if isinstance(function, Function):
         return inline(frame, function, positional, named, node)
     if VOCABULARY.get(getattr(function, "__name__", "")) is function or _is_method(function):
@@ -75,6 +77,15 @@ def _arguments(frame: Frame, node: ast.Call) -> tuple[list[Any], dict[str, Any],
             raise frame.problem("F011", "`**` in a call is not supported", keyword.value)
         named[keyword.arg] = evaluate(frame, keyword.value)
     return positional, named, places
+
+
+def _breakpoint(frame: Frame) -> Callable[[], None]:
+    """`breakpoint()` with the names that the reader can see here."""
+
+    def breakpoint() -> None:
+        debug.device_breakpoint(frame.names)
+
+    return breakpoint
 
 
 def _is_method(function: Any) -> bool:

@@ -64,7 +64,7 @@ def canonical(value: Any) -> str:
     if isinstance(value, float) and math.isnan(value):
         return "nan"
     if isinstance(value, enum.Enum):
-        return f"{type(value).__qualname__}.{value.name}"
+        return f"{type(value).__qualname__}.{value.name} = {canonical(value.value)}"
     if isinstance(value, tuple | list):
         return f"({', '.join(canonical(v) for v in value)})"
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -73,12 +73,38 @@ def canonical(value: Any) -> str:
         return f"{type(value).__qualname__}({inside})"
     if value is None or isinstance(value, bool | int | float | str):
         return repr(value)
+    if isinstance(value, type) and value.__module__ != "builtins":
+        held = data_of(value).items()
+        inside = ", ".join(f"{name}={canonical(v)}" for name, v in held)
+        return f"class {value.__module__}.{value.__qualname__}({inside})"
     if isinstance(value, np.generic):
         return repr(value.item())
     if isinstance(value, types.ModuleType):
         return f"module {value.__name__}"
     name = getattr(value, "__qualname__", type(value).__qualname__)
     return f"{type(value).__name__} {getattr(value, '__module__', '')}.{name}"
+
+
+def class_constants(cls: type) -> dict[str, Any]:
+    """What a kernel may read of a class: its own numbers, texts, dtypes and tuples of these."""
+    plain = (bool, int, float, str, DType, tuple, np.generic, type(None))
+    found = {n: v for n, v in vars(cls).items() if n[:1] != "_" and isinstance(v, plain)}
+    return dict(sorted(found.items()))
+
+
+def data_of(value: Any) -> dict[str, Any]:
+    """The attributes of a constant that a kernel may read: exactly those that `canonical` shows."""
+    if isinstance(value, enum.Enum):
+        return {"name": value.name, "value": value.value}
+    if isinstance(value, enum.EnumType):
+        return dict(value.__members__)
+    if isinstance(value, type):
+        return class_constants(value)
+    if dataclasses.is_dataclass(value):
+        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    if isinstance(value, tuple):
+        return dict(zip(getattr(value, "_fields", ()), value, strict=False))
+    return {}
 
 
 def source_key_parts(

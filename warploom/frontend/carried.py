@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from warploom.base.dtypes import DType, i32, i64
+from warploom.base.dtypes import DType
 from warploom.ir import types
 from warploom.ir.op import Value
 from warploom.language import core
@@ -94,6 +94,11 @@ def is_number(leaf: Any) -> bool:
     return isinstance(leaf, bool | int | float)
 
 
+def is_same_number(a: Any, b: Any) -> bool:
+    """Whether two leaves are one and the same number of Python; -0.0 is not 0.0, NaN is NaN."""
+    return is_number(a) and type(a) is type(b) and repr(a) == repr(b)
+
+
 def leaf_value(leaf: Any, dtype: DType | None = None) -> Value:
     """The IR value of a leaf; numbers take `dtype` or their natural one."""
     return core.materialise(
@@ -102,10 +107,11 @@ def leaf_value(leaf: Any, dtype: DType | None = None) -> Value:
 
 
 def leaf_as(leaf: Any, type: types.Type) -> Value:
-    """The IR value of a leaf that is carried as a tile of this type, pending or not."""
+    """The IR value of a leaf that is carried with this type, which it can have without loss."""
     if isinstance(type, types.Tile) and type.pending:
         return begun(leaf)
-    return leaf_value(leaf)
+    assert isinstance(type, types.Scalar | types.Tile)
+    return converted(leaf, type.dtype)
 
 
 def leaf_text(leaf: Any) -> str:
@@ -116,7 +122,7 @@ def leaf_text(leaf: Any) -> str:
 def joint_dtype(a: Any, b: Any) -> DType | None:
     """The dtype that two leaves get, None for two equal numbers, which stay one; raises Differs."""
     if is_number(a) and is_number(b):
-        if type(a) is type(b) and repr(a) == repr(b):
+        if is_same_number(a, b):
             return None
         first, second = core.natural_dtype(a), core.natural_dtype(b)
         if first.is_bool != second.is_bool:
@@ -125,10 +131,12 @@ def joint_dtype(a: Any, b: Any) -> DType | None:
     if isinstance(a, Pending) and isinstance(b, Pending) and a.value.type == b.value.type:
         return core.dtype_of(a.value)
     if isinstance(a, Tile | Pending) or isinstance(b, Tile | Pending):
-        fits = isinstance(a, Tile) and isinstance(b, Tile)
-        if not fits or a.value.type != b.value.type:
+        dtype = None
+        if isinstance(a, Tile) and isinstance(b, Tile) and a.shape == b.shape:
+            dtype = core.joined_dtype(a.dtype, b.dtype)
+        if dtype is None:
             raise Differs(leaf_text(a), leaf_text(b))
-        return a.dtype
+        return dtype
     for known, other in ((a, b), (b, a)):
         if is_number(other):
             dtype = known.dtype
@@ -136,11 +144,10 @@ def joint_dtype(a: Any, b: Any) -> DType | None:
             if dtype.is_bool != natural.is_bool or (natural.is_float and not dtype.is_float):
                 raise Differs(leaf_text(a), leaf_text(b))
             return dtype
-    if a.dtype == b.dtype:
-        return a.dtype
-    if {a.dtype, b.dtype} == {i32, i64}:
-        return i64
-    raise Differs(leaf_text(a), leaf_text(b))
+    dtype = core.joined_dtype(a.dtype, b.dtype)
+    if dtype is None:
+        raise Differs(leaf_text(a), leaf_text(b))
+    return dtype
 
 
 def converted(leaf: Any, dtype: DType) -> Value:

@@ -10,9 +10,10 @@ from typing import Any
 
 from warploom.base.dtypes import DType
 from warploom.frontend.branches import chain, negate
-from warploom.frontend.capture import is_kernel
+from warploom.frontend.capture import data_of, is_kernel
 from warploom.frontend.frame import (
     Frame,
+    Problem,
     evaluate,
     expression,
     nearest,
@@ -339,6 +340,8 @@ def subscript(frame: Frame, node: ast.Subscript) -> Any:
             node,
             hint="put the shared code into a function under `@wl.function`, and call that",
         )
+    if owner is None:
+        raise _is_none(frame, node)
     index = evaluate(frame, node.slice)
     frame.at(node)
     try:
@@ -358,7 +361,7 @@ def subscript(frame: Frame, node: ast.Subscript) -> Any:
             raise Refused("T015", f"{kind_of(owner)} has no elements")
         if isinstance(index, Scalar | Tile):
             what = "an axis of a shape" if isinstance(owner, Extents) else "an index of a tuple"
-            need_constant(frame, index, what, node.slice)
+            need_constant(frame, index, what, node.slice, "`wl.unroll(n)` counts with constants")
         if isinstance(owner, Extents):
             return owner[index]
     except Refused as refused:
@@ -374,6 +377,8 @@ def attribute(frame: Frame, node: ast.Attribute) -> Any:
     owner = evaluate(frame, node.value)
     if isinstance(owner, types.ModuleType):
         return _of_module(frame, owner, node)
+    if owner is None:
+        raise _is_none(frame, node)
     allowed = owner.attributes if isinstance(owner, Handle) else _ATTRIBUTES.get(type(owner))
     if allowed is not None:
         if node.attr in allowed:
@@ -390,12 +395,21 @@ def attribute(frame: Frame, node: ast.Attribute) -> Any:
             node,
             hint='give texts and values as separate arguments: `print("i is", i)`',
         )
-    data = not isinstance(owner, tuple | list | str | int | float) or hasattr(owner, "_fields")
-    if data and owner is not None and hasattr(owner, node.attr):
-        value = getattr(owner, node.attr)
-        if not callable(value):
-            return frame.constant(value, ast.unparse(node), node)
-    raise _no_attribute(frame, owner, node, ())
+    data = data_of(owner)
+    if node.attr in data:
+        return frame.constant(data[node.attr], node)
+    raise _no_attribute(frame, owner, node, tuple(data))
+
+
+def _is_none(frame: Frame, node: ast.Subscript | ast.Attribute) -> Problem:
+    spelt = ast.unparse(node.value)
+    return frame.problem(
+        "T020",
+        f"`{spelt}` is None here",
+        node.value,
+        label="None",
+        hint=f"put it under `if {spelt} is not None:`, which is decided at compile time",
+    )
 
 
 def _of_module(frame: Frame, module: types.ModuleType, node: ast.Attribute) -> Any:
@@ -414,7 +428,7 @@ def _of_module(frame: Frame, module: types.ModuleType, node: ast.Attribute) -> A
         raise frame.problem(
             "F025", f"the module `{module.__name__}` has no `{node.attr}`", node
         ) from None
-    return frame.constant(value, ast.unparse(node), node)
+    return frame.constant(value, node)
 
 
 def _no_attribute(frame: Frame, owner: Any, node: ast.Attribute, allowed: tuple[str, ...]) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn, TypeVar
 from warploom.base.diagnostics import Report, Span
 from warploom.base.errors import report
 from warploom.frontend.capture import NotConstant, admit
-from warploom.frontend.scopes import Liveness, assigned, local_names
+from warploom.frontend.scopes import Liveness, assigned_in, local_names
 from warploom.frontend.source import SourceFunction
 from warploom.ir.op import Complaint, Loc
 from warploom.language.context import VOCABULARY, Building, Refused
@@ -68,6 +68,12 @@ class Unbound:
     place: Loc | None = None
 
 
+def _key(given: Report) -> tuple[Any, ...]:
+    """What makes two reports the same: code, message and place."""
+    places = [(s.file, s.line, s.column) for s in given.spans[:1]]
+    return (given.code, given.message, *places)
+
+
 @dataclass(slots=True)
 class Reports:
     """The reports of one kernel, each once (copies of an unrolled body repeat themselves)."""
@@ -78,15 +84,22 @@ class Reports:
 
     def add(self, given: Report) -> None:
         """Enter a report; raises `Enough` after the last one that is of use."""
-        place = (
-            (given.spans[0].file, given.spans[0].line, given.spans[0].column) if given.spans else ()
-        )
-        key = (given.code, given.message, place)
+        key = _key(given)
         if key not in self.seen:
             self.seen.add(key)
             self.found.append(given)
             if len(self.found) >= _MOST_REPORTS:
                 raise Enough
+
+    def mark(self) -> int:
+        """How far the reports have come."""
+        return len(self.found)
+
+    def rewind(self, mark: int) -> None:
+        """Forget the reports since a mark: what gave them is read again."""
+        for given in self.found[mark:]:
+            self.seen.discard(_key(given))
+        del self.found[mark:]
 
 
 @dataclass(slots=True)
@@ -183,16 +196,16 @@ class Frame:
             value = self.source.resolve(name)
         except KeyError:
             raise self._unknown(name, node) from None
-        return self.constant(value, name, node)
+        return self.constant(value, node)
 
-    def constant(self, value: Any, spelt: str, node: ast.AST) -> Any:
+    def constant(self, value: Any, node: ast.AST) -> Any:
         """A captured value, refused where it cannot be a constant."""
         try:
             return admit(value)
         except NotConstant as problem:
             raise self.problem(
                 "F029",
-                f"`{spelt}` cannot be a constant of a kernel",
+                f"`{ast.unparse(node)}` cannot be a constant of a kernel",
                 node,
                 notes=[f"it is {problem}"],
                 hint="pass it as an argument of the kernel",
@@ -307,7 +320,7 @@ def execute(frame: Frame, statements: Sequence[ast.stmt]) -> None:
         except Exception as fault:
             frame.reports.cause = frame.reports.cause or fault
             frame.reports.add(_own_fault(frame, fault, node).report)
-        frame.poison(assigned([node]))
+        frame.poison(assigned_in(frame.source, node))
 
 
 def _own_fault(frame: Frame, fault: Exception, node: ast.AST) -> Problem:
@@ -358,12 +371,12 @@ def _hint(node: ast.AST) -> str:
     return _WORDS.get(type(node).__name__, ("", ""))[1]
 
 
-def need_constant(frame: Frame, value: Any, what: str, node: ast.AST) -> NoReturn:
+def need_constant(frame: Frame, value: Any, what: str, node: ast.AST, hint: str = "") -> NoReturn:
     """Refuse a run-time value where a constant is needed."""
     raise frame.problem(
         "F027",
         f"{what} must be known at compile time",
         node,
         label=kind_of(value),
-        hint="use a literal, a `wl.const` parameter, or a global",
+        hint=hint or "use a literal, a `wl.const` parameter, or a global",
     )

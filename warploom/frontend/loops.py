@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from warploom.base.diagnostics import Span
@@ -11,12 +12,11 @@ from warploom.base.dtypes import DType, i32, i64
 from warploom.frontend.carried import (
     Fixed,
     Form,
-    converted,
     is_number,
+    is_same_number,
     join,
     leaf_as,
     leaf_text,
-    leaf_value,
     rewrap,
     same_form,
     split,
@@ -32,7 +32,7 @@ from warploom.frontend.frame import (
     execute,
     statement,
 )
-from warploom.frontend.scopes import assigned, assigned_by
+from warploom.frontend.scopes import assigned_in
 from warploom.frontend.targets import as_sequence, assign
 from warploom.ir import types
 from warploom.ir.op import Block, Loc, Value
@@ -42,24 +42,52 @@ from warploom.language.control import Range
 from warploom.language.product import Pending
 from warploom.language.values import Scalar, Tensor, Tile, index_value, kind_of
 
+# Copies of compile-time loop bodies in one kernel, nested loops multiplied.
+_MOST_COPIES = 8192
+
+
+@dataclass(slots=True)
+class Part:
+    """One leaf of a carried name: its value on entry, and its type in the loop.
+
+    A Python number has no dtype of its own (`weak`): it takes the one that the body gives it. As
+    long as no trip changes it, it stays a constant (`fixed`) and is not carried at all.
+    """
+
+    entry: Any
+    type: types.Type
+    weak: bool
+    fixed: bool
+
+    @property
+    def dtype(self) -> DType:
+        """The element type in the loop."""
+        assert isinstance(self.type, types.Scalar | types.Tile)
+        return self.type.dtype
+
 
 @dataclass(slots=True)
 class Slot:
-    """One name that a loop carries: its form and leaves on entry, and the types of the leaves.
-
-    A Python number has no dtype of its own (`weak`): it takes the one that the body gives it.
-    """
+    """One name that a loop carries: the form of its value, and its leaves."""
 
     name: str
     form: Form
-    leaves: list[Any]
-    place: Loc | None = None
-    types: list[types.Type] = field(default_factory=list)
-    weak: list[bool] = field(default_factory=list)
+    parts: list[Part]
+    place: Loc | None
+
+    def carried(self) -> list[Part]:
+        """The leaves that are more than constants."""
+        return [part for part in self.parts if not part.fixed]
+
+    def value(self, given: Iterator[Value]) -> Any:
+        """The value of the name, with an IR value for each carried leaf."""
+        leaves = [p.entry if p.fixed else rewrap(next(given), self.name) for p in self.parts]
+        return join(self.form, iter(leaves))
 
 
 class Again(Exception):
-    """The body gives a weak number another type, or a scalar less uniformity: read it once more."""
+    """A trip changes a number that was taken for a constant, or gives a weak number another type,
+    or a scalar less uniformity: the body is read once more."""
 
 
 @statement(ast.For)
@@ -85,6 +113,14 @@ def for_statement(frame: Frame, node: ast.For) -> None:
         _scratch(frame, node)
         return
     for item in sequence:
+        frame.building.copies += 1
+        if frame.building.copies > _MOST_COPIES:
+            raise frame.problem(
+                "F033",
+                f"more than {_MOST_COPIES:,} copies of loop bodies in one kernel",
+                node.iter,
+                hint="use `wl.range`, which loops at run time",
+            )
         assign(frame, node.target, item, node.iter)
         execute(frame, node.body)
 
@@ -101,7 +137,7 @@ def _not_a_loop(frame: Frame, over: Any, node: ast.expr) -> Problem:
 
 def _scratch(frame: Frame, node: ast.For) -> None:
     """Look at the body of a refused loop for further mistakes, then forget it."""
-    frame.poison(assigned([node]))
+    frame.poison(assigned_in(frame.source, node))
     before = dict(frame.names)
     frame.depth += 1
     with frame.building.builder.inside(Block()):
@@ -118,24 +154,26 @@ def _run_time(frame: Frame, node: ast.For, over: Range) -> None:
     lo, hi, step = _bounds(over)
     spread = max(uniform(v) for v in (lo, hi, step))
     slots = _slots(frame, node, spread)
-    before, reports, block = frame.names, len(frame.reports.found), Block()
-    # Uniformity can sink twice, and a dtype settles at once; what still moves then is a mistake.
-    for attempt in range(6):
+    before, reports, block = frame.names, frame.reports.mark(), Block()
+    copies = frame.building.copies
+    # Each reading moves something one way: a constant to a value, a value to less uniformity.
+    while True:
         frame.names = dict(before)
         index = Value(
             types.Scalar(core.dtype_of(lo), spread), node.target.id, frame.place(node.target)
         )
         frame.building.facts.note_loop(index, lo, step)
-        entries = [[Value(t, slot.name) for t in slot.types] for slot in slots]
-        block = Block((index, *(v for values in entries for v in values)))
-        final = attempt == 5 or len(frame.reports.found) > reports
+        entries = [Value(p.type, slot.name) for slot in slots for p in slot.carried()]
+        block = Block((index, *entries))
         try:
             with frame.building.builder.inside(block):
-                ends = _body(frame, node, index, slots, entries, final)
+                ends = _body(frame, node, index, slots, entries)
                 frame.building.builder.add(control.Yield(values=tuple(ends)))
             break
         except Again:
             frame.names = before
+            frame.reports.rewind(reports)
+            frame.building.copies = copies
     after, frame.names = frame.names, before
     _finish(frame, node, (lo, hi, step, over.unroll), slots, block, after)
 
@@ -150,41 +188,35 @@ def _bounds(over: Range) -> tuple[Value, Value, Value]:
 
 def _slots(frame: Frame, node: ast.For, spread: types.Uniformity) -> list[Slot]:
     """The names that are bound before, assigned in the body, and read there or later."""
-    names = assigned(node.body) & frame.liveness.head[node]
+    names = assigned_in(frame.source, node) & frame.liveness.head[node]
     slots: list[Slot] = []
     for name in sorted(names):
         value = frame.names.get(name, POISON)
         if value is POISON or isinstance(value, Unbound):
             continue
         form, leaves = split(value)
-        slot = Slot(name, form, leaves, frame.bound_at.get(name))
-        for leaf in leaves:
-            slot.weak.append(is_number(leaf))
-            type: types.Type
-            if isinstance(leaf, Tile | Pending):
-                type = leaf.value.type
-            elif isinstance(leaf, Scalar):
-                type = types.Scalar(leaf.dtype, max(uniform(leaf.value), spread))
-            else:
-                type = types.Scalar(core.natural_dtype(leaf), spread)
-            slot.types.append(type)
-        slots.append(slot)
+        parts = [_part(leaf, spread) for leaf in leaves]
+        slots.append(Slot(name, form, parts, frame.bound_at.get(name)))
     return slots
 
 
+def _part(leaf: Any, spread: types.Uniformity) -> Part:
+    if isinstance(leaf, Tile | Pending):
+        return Part(leaf, leaf.value.type, weak=False, fixed=False)
+    if isinstance(leaf, Scalar):
+        type = types.Scalar(leaf.dtype, max(uniform(leaf.value), spread))
+        return Part(leaf, type, weak=False, fixed=False)
+    return Part(leaf, types.Scalar(core.natural_dtype(leaf), spread), weak=True, fixed=True)
+
+
 def _body(
-    frame: Frame,
-    node: ast.For,
-    index: Value,
-    slots: list[Slot],
-    entries: list[list[Value]],
-    final: bool,
+    frame: Frame, node: ast.For, index: Value, slots: list[Slot], entries: list[Value]
 ) -> list[Value]:
     """Read the body once; the values that it gives to the next trip."""
     assert isinstance(node.target, ast.Name)
-    for slot, values in zip(slots, entries, strict=True):
-        leaves = iter([rewrap(v, slot.name) for v in values])
-        frame.names[slot.name] = join(slot.form, leaves)
+    given = iter(entries)
+    for slot in slots:
+        frame.names[slot.name] = slot.value(given)
     frame.bind(node.target.id, Scalar(index), node.target)
     frame.depth += 1
     try:
@@ -194,26 +226,25 @@ def _body(
     frame.at(node)
     ends: list[Value] = []
     again = False
-    for slot, values in zip(slots, entries, strict=True):
+    for slot in slots:
         end = frame.names.get(slot.name, POISON)
-        if end is POISON:
-            ends += values
-            continue
-        try:
-            found, moved = _ends(frame, node, slot, end)
-        except Problem as problem:
-            frame.reports.add(problem.report)
-            frame.names[slot.name] = POISON
-            found, moved = values, False
-        ends += found
-        again |= moved
-    if again and not final:
+        kept = entries[len(ends) : len(ends) + len(slot.carried())]
+        if end is not POISON:
+            try:
+                found = _ends(frame, node, slot, end)
+                again |= found is None
+                kept = kept if found is None else found
+            except Problem as problem:
+                frame.reports.add(problem.report)
+                frame.names[slot.name] = POISON
+        ends += kept
+    if again:
         raise Again
     return ends
 
 
-def _ends(frame: Frame, node: ast.For, slot: Slot, end: Any) -> tuple[list[Value], bool]:
-    """The leaves of one carried name at the end of the body; whether its types have to change."""
+def _ends(frame: Frame, node: ast.For, slot: Slot, end: Any) -> list[Value] | None:
+    """The carried leaves of a name at the end of the body; None where their types have changed."""
     if isinstance(end, Unbound):
         raise frame.problem(
             "F014",
@@ -224,54 +255,56 @@ def _ends(frame: Frame, node: ast.For, slot: Slot, end: Any) -> tuple[list[Value
         )
     form, leaves = split(end)
     if not same_form(form, slot.form):
-        raise _changed(frame, node, slot, join(slot.form, iter(slot.leaves)), end)
-    values: list[Value] = []
+        first = join(slot.form, iter([part.entry for part in slot.parts]))
+        raise _changed(frame, node, slot, first, end)
     moved = False
-    for at, leaf in enumerate(leaves):
-        known = slot.types[at]
-        wanted = _settled(slot, at, leaf)
+    for part, leaf in zip(slot.parts, leaves, strict=True):
+        if part.fixed and is_number(leaf) and is_same_number(part.entry, leaf):
+            continue
+        wanted = _settled(part, leaf)
         if wanted is None:
-            raise _changed(frame, node, slot, slot.leaves[at], leaf)
-        if wanted != known:
-            slot.types[at] = wanted
-            moved = True
-        dtype = known.dtype if isinstance(known, types.Scalar | types.Tile) else i32
-        if isinstance(known, types.Scalar):
-            values.append(leaf_value(leaf, dtype) if moved else converted(leaf, dtype))
-        else:
-            values.append(leaf_as(leaf, known))
-    return values, moved
+            raise _changed(frame, node, slot, part.entry, leaf)
+        moved |= part.fixed or wanted != part.type
+        part.type, part.fixed = wanted, False
+    if moved:
+        return None
+    return [
+        leaf_as(leaf, part.type)
+        for part, leaf in zip(slot.parts, leaves, strict=True)
+        if not part.fixed
+    ]
 
 
-def _settled(slot: Slot, at: int, leaf: Any) -> types.Type | None:
+def _settled(part: Part, leaf: Any) -> types.Type | None:
     """The type that a carried leaf has to have, seeing its end; None where there is none."""
-    known = slot.types[at]
-    if not isinstance(known, types.Scalar):
+    known = part.type
+    if isinstance(known, types.Tile):
         return _settled_tile(known, leaf)
+    assert isinstance(known, types.Scalar)
     if isinstance(leaf, Tile | Pending):
         return None
     if is_number(leaf):
-        natural = core.natural_dtype(leaf)
-        dtype = _number_dtype(known.dtype, natural, slot.weak[at])
+        dtype = _number_dtype(known.dtype, core.natural_dtype(leaf), part.weak)
         return None if dtype is None else types.Scalar(dtype, known.uniform)
-    dtype = leaf.dtype
-    if dtype != known.dtype:
-        kept = slot.weak[at] and dtype.is_bool == known.dtype.is_bool
+    dtype = core.joined_dtype(known.dtype, leaf.dtype)
+    if dtype is None:
+        dtype = leaf.dtype
+        kept = part.weak and dtype.is_bool == known.dtype.is_bool
         if not kept or (known.dtype.is_float and not dtype.is_float):
             return None
     return types.Scalar(dtype, max(known.uniform, uniform(leaf.value)))
 
 
-def _settled_tile(known: types.Type, leaf: Any) -> types.Type | None:
-    """A tile keeps its type, but for an accumulator, which is pending from the first product on."""
-    if not isinstance(leaf, Tile | Pending) or not isinstance(known, types.Tile):
+def _settled_tile(known: types.Tile, leaf: Any) -> types.Type | None:
+    """A tile keeps its shape; its dtype may widen, and an accumulator is pending from the first
+    product on."""
+    if not isinstance(leaf, Tile | Pending) or leaf.shape != known.shape:
         return None
-    found = leaf.value.type
-    assert isinstance(found, types.Tile)
-    pending = known.pending or found.pending
-    if replace(found, pending=pending) != replace(known, pending=pending):
-        return None
-    return replace(known, pending=pending)
+    if known.pending or isinstance(leaf, Pending):
+        same = core.dtype_of(leaf.value) == known.dtype
+        return types.Tile(known.dtype, known.shape, pending=True) if same else None
+    dtype = core.joined_dtype(known.dtype, leaf.dtype)
+    return None if dtype is None else types.Tile(dtype, known.shape)
 
 
 def _number_dtype(known: DType, natural: DType, weak: bool) -> DType | None:
@@ -279,6 +312,8 @@ def _number_dtype(known: DType, natural: DType, weak: bool) -> DType | None:
     if natural.is_bool != known.is_bool:
         return None
     if natural.is_float and not known.is_float:
+        return natural if weak else None
+    if natural.is_int and known.is_int and natural.bits > known.bits:
         return natural if weak else None
     return known
 
@@ -322,20 +357,15 @@ def _finish(
     """Append the loop, and give the names behind it their values."""
     lo, hi, step, unroll = bounds
     frame.at(node)
-    inits = tuple(
-        converted(leaf, type.dtype) if isinstance(type, types.Scalar) else leaf_as(leaf, type)
-        for slot in slots
-        for leaf, type in zip(slot.leaves, slot.types, strict=True)
-    )
+    inits = tuple(leaf_as(part.entry, part.type) for slot in slots for part in slot.carried())
     loop = control.For(lo=lo, hi=hi, step=step, inits=inits, unroll=unroll, body=block)
     frame.building.builder.add(loop)
     results = iter(loop.results)
     carried: set[str] = set()
     for slot in slots:
         carried.add(slot.name)
-        leaves = iter([rewrap(next(results), slot.name) for _ in slot.leaves])
-        value = join(slot.form, leaves)
+        value = slot.value(results)
         frame.names[slot.name] = POISON if after.get(slot.name) is POISON else value
-    for name in (assigned(node.body) | assigned_by(node.target)) - carried:
+    for name in assigned_in(frame.source, node) - carried:
         poisoned = after.get(name) is POISON
         frame.names[name] = POISON if poisoned else Unbound("loop", frame.bound_at.get(name))

@@ -37,6 +37,15 @@ def assigned(statements: Sequence[ast.stmt]) -> Names:
     return frozenset(found)
 
 
+def assigned_in(source: SourceFunction, node: ast.stmt) -> Names:
+    """`assigned` of one statement of a function, computed once."""
+    cache: dict[ast.stmt, Names] = source.cache.setdefault("assigned", {})
+    known = cache.get(node)
+    if known is None:
+        known = cache[node] = assigned([node])
+    return known
+
+
 def changed_list(statement: ast.Expr) -> str:
     """The name of the list that a statement such as `parts.append(t)` changes, or nothing."""
     call = statement.value

@@ -88,9 +88,7 @@ def read(fn: Callable[..., Any]) -> SourceFunction:
 
 def _plain_function(fn: Any) -> types.FunctionType:
     """The Python function itself; refuses everything that is no module-level kind of function."""
-    given: Any = fn
-    while hasattr(given, "__wrapped__") and not isinstance(given, types.FunctionType):
-        given = given.__wrapped__
+    given: Any = inspect.unwrap(fn, stop=lambda f: isinstance(f, types.FunctionType))
     if isinstance(given, staticmethod | classmethod | types.MethodType):
         raise _method(given.__func__)
     if not isinstance(given, types.FunctionType):
@@ -137,6 +135,8 @@ def _method(fn: Any) -> CompileError:
 
 def _read(fn: types.FunctionType) -> SourceFunction:
     file, first = fn.__code__.co_filename, fn.__code__.co_firstlineno
+    # Without this a module that is edited and loaded again would be read from its old text.
+    linecache.checkcache(file)
     lines = linecache.getlines(file, fn.__globals__)
     if not 0 < first <= len(lines):
         raise error(
@@ -174,8 +174,8 @@ def _parse_block(lines: list[str], start: int) -> tuple[ast.FunctionDef, int, in
     while at < len(lines):
         stripped = lines[at].lstrip()
         at += 1
+        seen_def = seen_def or stripped.startswith(("def ", "async def "))
         if not seen_def:
-            seen_def = stripped.startswith(("def ", "async def "))
             continue
         following = lines[at] if at < len(lines) else ""
         blank = not following.strip() or following.lstrip().startswith("#")

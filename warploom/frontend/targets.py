@@ -94,7 +94,8 @@ def _set_item(frame: Frame, target: ast.Subscript, value: Any) -> None:
         )
     index = evaluate(frame, target.slice)
     if isinstance(index, Scalar | Tile):
-        need_constant(frame, index, "an index of a list", target.slice)
+        hint = "`wl.unroll(n)` counts with constants"
+        need_constant(frame, index, "an index of a list", target.slice, hint)
     if isinstance(index, bool) or not isinstance(index, int):
         raise frame.problem("T015", f"an index is an integer, not {kind_of(index)}", target.slice)
     if not -len(owner) <= index < len(owner):

@@ -228,8 +228,8 @@ class ScalarFacts:
                 return lhs and rhs
             if op.kind in ("max", "and"):
                 return lhs or rhs
-            if op.kind == "mod":
-                return rhs
+            if op.kind == "mod":  # by zero it is the dividend
+                return rhs and (lhs or self.constant(op.rhs) not in (None, 0))
         return False
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from warploom.base.dtypes import BY_NAME
 from warploom.base.errors import error
 from warploom.runtime import arrays, memory
+from warploom.runtime.arguments import forbid_overlap
 
 FLOATS = ("f32", "f16", "bf16")
 _SHORT = {dtype.numpy.name: dtype.name for dtype in BY_NAME.values()}
@@ -69,6 +70,27 @@ def require(holds: bool, call: str, message: str, *notes: str, hint: str = "") -
     """Raises ShapeError T201, the numbers in `notes`, where a relation of sizes does not hold."""
     if not holds:
         raise error("T201", f"{call}: {message}", notes=notes, hint=hint)
+
+
+def apart(call: str, out: Any, **inputs: Any) -> None:
+    """Raises LaunchError H007 where `out` shares memory with an input that other blocks read."""
+    forbid_overlap(call, ("out", out), **inputs)
+
+
+def in_place_or_apart(call: str, out: Any, **inputs: Any) -> None:
+    """Raises LaunchError H007 where `out` shares memory with an input without being that input.
+
+    For kernels whose threads write exactly what they have read.
+    """
+    result = _place_of(out)
+    apart(call, out, **{name: a for name, a in inputs.items() if _place_of(a) != result})
+
+
+def _place_of(array: Any) -> tuple[Any, ...] | None:
+    if array is None:
+        return None
+    view = arrays.read(array, "array")
+    return view.address, view.place, view.dtype, view.shape, view.strides
 
 
 def ceil_div(a: int, b: int) -> int:

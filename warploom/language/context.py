@@ -61,11 +61,13 @@ class Refused(Exception):
 
 @dataclass(slots=True)
 class Building:
-    """One kernel under construction. `written` holds the parameters that it stores to."""
+    """One kernel under construction. `written` holds the parameters that it stores to, `copies`
+    counts the bodies of compile-time loops."""
 
     builder: Builder
     facts: ScalarFacts = field(default_factory=ScalarFacts)
     written: set[int] = field(default_factory=set)
+    copies: int = 0
     roles: Any = None  # the `wl.roles()` of the kernel
     role: Any = None  # the plan of the role whose body is being read
     put: Any = None  # the open `put` of that role

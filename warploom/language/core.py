@@ -1,8 +1,8 @@
 """Arithmetic on IR values: which dtypes meet, which shapes fit, what a Python number becomes.
 
-The rules: a Python number takes the dtype of what it meets; nothing is promoted but i32 to i64
-where a scalar takes part; shapes are aligned from the last axis and an extent of 1 repeats. Knows
-nothing of the wrappers that kernels see.
+The rules: a Python number takes the dtype of what it meets; nothing is promoted but i32 to i64;
+shapes are aligned from the last axis and an extent of 1 repeats. Knows nothing of the wrappers that
+kernels see.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ def _shape_hint(a: Shape, b: Shape, operand: Operand) -> str:
 
 
 def common_dtype(what: str, *operands: Operand) -> DType:
-    """The one dtype of an operation; numbers adopt it. Integers widen where a scalar takes part."""
+    """The one dtype of an operation; numbers adopt it, i32 widens to i64."""
     values = [o for o in operands if isinstance(o, Value)]
     if not values:
         return max((natural_dtype(o) for o in operands if not isinstance(o, Value)), key=_rank)
@@ -234,21 +234,28 @@ def common_dtype(what: str, *operands: Operand) -> DType:
     dtype = dtype_of(first)
     for value in values[1:]:
         other = dtype_of(value)
-        if other == dtype:
-            continue
-        scalar = shape_of(value) is None or shape_of(first) is None
-        if scalar and {dtype, other} == {i32, i64}:
-            dtype = i64
-            continue
-        raise Refused(
-            "T001",
-            f"{what} takes one dtype, but gets {dtype} and {other}",
-            argument="rhs",
-            label=f"this is {other}",
-            notes=tuple(describe(v) for v in values),
-            hint=_cast_hint(first, value),
-        )
+        joined = joined_dtype(dtype, other)
+        if joined is None:
+            raise Refused(
+                "T001",
+                f"{what} takes one dtype, but gets {dtype} and {other}",
+                argument="rhs",
+                label=f"this is {other}",
+                notes=tuple(describe(v) for v in values),
+                hint=_cast_hint(first, value),
+            )
+        dtype = joined
     return dtype
+
+
+def joined_dtype(a: DType, b: DType) -> DType | None:
+    """The dtype that holds two: equal ones, or i64 for i32 and i64; else None.
+
+    Indices are i32 or i64 by the size of an argument, and a kernel has to mean the same with both.
+    """
+    if a == b:
+        return a
+    return i64 if {a, b} == {i32, i64} else None
 
 
 def _rank(dtype: DType) -> tuple[bool, int]:

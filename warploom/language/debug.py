@@ -2,39 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from warploom.base.dtypes import DType
 from warploom.ir.op import Value
 from warploom.ir.ops import tile as tiles
+from warploom.ir.ops.debug import Breakpoint
 from warploom.language import core
 from warploom.language.context import Refused, builder, vocabulary
-from warploom.language.values import Arithmetic, Scalar, Tensor, Tile, Window, not_a
+from warploom.language.values import Arithmetic, Scalar, Tile, not_a
 
 
 @vocabulary
 def device_print(*values: Any) -> None:
     """Print texts, scalars and tiles, once a block. `print(…)` in a kernel means this.
 
-    Texts and constants make up the line's text; run-time values follow in the order given.
+    Texts, constants and scalars make up one line, in the order given; a tile ends it and prints its
+    elements, each with its coordinates, behind the texts in front of it.
 
     Shapes: any.
     Executes: the block.
     Since: sm_80.
     PTX: vprintf.
     """
-    words: list[str] = []
-    shown: list[Value] = []
+    line: list[str | Value] = []
     for value in values:
-        if isinstance(value, Scalar | Tile):
-            shown.append(value.value)
-        elif isinstance(value, Tensor | Window):
-            raise not_a("a text, a scalar or a tile", value)
+        if isinstance(value, Tile):
+            _tile_line(line, value.value)
+            line = []
+        elif isinstance(value, Scalar):
+            line.append(value.value)
         elif value is None or isinstance(value, str | bool | int | float | tuple | DType):
-            words.append(str(value))
+            line.append(str(value))
         else:
             raise not_a("a text, a scalar or a tile", value)
-    builder().add(tiles.Print(values=tuple(shown), text=" ".join(words)))
+    if line or not values:
+        _line(line)
+
+
+def _line(parts: list[str | Value]) -> None:
+    """One line of texts and scalars; `{}` marks the place of a scalar where a text follows it."""
+    shown = tuple(p for p in parts if isinstance(p, Value))
+    texts = [p for p in parts if isinstance(p, str)]
+    if any(isinstance(p, Value) for p in parts[: len(texts)]):
+        texts = [p if isinstance(p, str) else "{}" for p in parts]
+    builder().add(tiles.Print(values=shown, text=" ".join(texts)))
+
+
+def _tile_line(parts: list[str | Value], tile: Value) -> None:
+    """A tile with the texts in front of it; what comes before those is a line of its own."""
+    last = max((at for at, p in enumerate(parts) if isinstance(p, Value)), default=-1)
+    if last >= 0:
+        _line(parts[: last + 1])
+    head = " ".join(p for p in parts[last + 1 :] if isinstance(p, str))
+    builder().add(tiles.Print(values=(tile,), text=head))
 
 
 @vocabulary
@@ -57,3 +79,19 @@ def device_assert(condition: Arithmetic, text: str = "") -> None:
             hint="compare it with something, such as `t > 0`",
         )
     builder().add(tiles.Assert(condition=value, text=text))
+
+
+def device_breakpoint(names: Mapping[str, Any]) -> None:
+    """Stop the simulated block and open a prompt. `breakpoint()` in a kernel means this.
+
+    `names` are those that the prompt shall know. On a GPU it does nothing.
+    """
+    held = {n: v.value for n, v in names.items() if isinstance(v, Scalar | Tile)}
+    plain = {n: v for n, v in names.items() if isinstance(v, str | bool | int | float | DType)}
+    builder().add(
+        Breakpoint(
+            values=tuple(held.values()),
+            names=tuple(held),
+            constants=tuple(f"{name} = {value!r}" for name, value in plain.items()),
+        )
+    )

@@ -58,7 +58,12 @@ def extent_of(extent: Any, argument: str) -> int:
             hint="make it a `wl.const` parameter, and cover the rest with more windows or a loop",
         )
     if isinstance(extent, bool) or not isinstance(extent, int):
-        raise Refused("T016", f"an extent is an integer, not {kind_of(extent)}", argument=argument)
+        raise Refused(
+            "T016",
+            f"an extent is an integer, not {kind_of(extent)}",
+            argument=argument,
+            hint="`//` divides integers" if isinstance(extent, float) else "",
+        )
     if extent < 1:
         raise Refused("T016", f"an extent is 1 or more, not {extent}", argument=argument)
     return extent

@@ -7,8 +7,13 @@ share one variant with whole matrices.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy as np
 
 from warploom.base.dtypes import BY_NAME
 from warploom.ir.types import Tensor, TensorClass
@@ -59,21 +64,48 @@ def power_of_two(number: int, most: int = _ALIGN) -> int:
     return min(number & -number, most) if number else most
 
 
-def classify(view: View, aliased: bool) -> tuple[ClassKey, tuple[int, ...]]:
-    """The class of an argument and the strides that its launch passes."""
-    shape, dtype = view.shape, view.dtype
-    strides = canonical_strides(shape, view.strides)
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """What shape, strides and the low bits of the address decide; shared by all such arguments.
+
+    `plain` and `aliased` are the two classes, `strides` what a launch passes, `low` and `high` the
+    range of bytes from the address on.
+    """
+
+    plain: ClassKey
+    aliased: ClassKey
+    strides: tuple[int, ...]
+    low: int
+    high: int
+
+
+def geometry(view: View) -> Geometry:
+    """The geometry of an argument."""
+    dtype = view.dtype
+    return _geometry(dtype.name, dtype.bytes, view.shape, view.strides, view.address % _ALIGN)
+
+
+@lru_cache(maxsize=8192)
+def _geometry(
+    name: str, size: int, shape: tuple[int, ...], given: tuple[int, ...], address: int
+) -> Geometry:
+    strides = canonical_strides(shape, given)
     word = letters(strides)
-    bits = 0 if 0 in shape else view.address
+    bits = 0 if 0 in shape else address
     extent = _ALIGN
-    size = dtype.bytes
     for letter, stride, n in zip(word, strides, shape, strict=True):
         if letter == "n":
             bits |= stride * size
         elif letter == "1":
             extent = power_of_two(n)
-    wide = is_wide(shape, strides)
-    return (dtype.name, word, power_of_two(bits), extent, aliased, wide), strides
+    align, wide = power_of_two(bits), is_wide(shape, strides)
+    reach = [stride * (n - 1) for stride, n in zip(given, shape, strict=True)]
+    low = size * sum(r for r in reach if r < 0)
+    high = size * (1 + sum(r for r in reach if r > 0))
+    if 0 in shape:
+        low = high = 0
+    plain = (name, word, align, extent, False, wide)
+    return Geometry(plain, (name, word, align, extent, True, wide), strides, low, high)
 
 
 @cache
@@ -89,12 +121,14 @@ def overlapping(views: Sequence[View]) -> frozenset[int]:
     Which arguments are written is known only after compilation, and the class decides what is
     compiled: so every overlap counts. Two read-only views of one array lose `ld.global.nc`.
     """
-    if len(views) < 2:
-        return frozenset()
-    spans = sorted((*view.extent_bytes(), index) for index, view in enumerate(views))
+    spans: list[tuple[int, int, int]] = []
+    for index, view in enumerate(views):
+        shape = geometry(view)
+        spans.append((view.address + shape.low, view.address + shape.high, index))
+    spans.sort()
     shared: set[int] = set()
-    _, reach, owner = spans[0]
-    for low, high, index in spans[1:]:
+    reach = owner = -1
+    for low, high, index in spans:
         if low < reach and low < high:
             shared |= {owner, index}
         if high > reach:
@@ -102,7 +136,26 @@ def overlapping(views: Sequence[View]) -> frozenset[int]:
     return frozenset(shared)
 
 
-def overlap(a: View, b: View) -> bool:
-    """Whether the ranges of bytes of two views meet."""
+def shares_memory(a: View, b: View) -> bool:
+    """Whether some element of one view lies on an element of the other.
+
+    Exact for views that interleave, such as two halves of each row; where that question is too
+    hard, the answer is yes.
+    """
     (low_a, high_a), (low_b, high_b) = a.extent_bytes(), b.extent_bytes()
-    return max(low_a, low_b) < min(high_a, high_b)
+    if max(low_a, low_b) >= min(high_a, high_b):
+        return False
+    work: Any = 10_000
+    try:
+        return np.shares_memory(_shadow(a), _shadow(b), max_work=work)
+    except np.exceptions.TooHardError:
+        return True
+
+
+def _shadow(view: View) -> np.ndarray:
+    """A NumPy array at the addresses of a view, which nobody reads: they may be a GPU's."""
+    size = view.dtype.bytes
+    low, high = view.extent_bytes()
+    memory: Any = (ctypes.c_char * (high - low)).from_address(low)
+    strides = tuple(s * size for s in view.strides)
+    return np.ndarray(view.shape, f"V{size}", memory, view.address - low, strides)

@@ -18,8 +18,8 @@ from warploom.base.dtypes import BY_NAME, DType
 from warploom.base.errors import Error, error
 from warploom.frontend.signature import MISSING, Parameter, Signature
 from warploom.ir.types import Scalar, Tensor
-from warploom.runtime.argument_class import classify, overlapping, tensor_type
-from warploom.runtime.arrays import SIM, View, not_a_tensor, read
+from warploom.runtime.argument_class import geometry, overlapping, shares_memory, tensor_type
+from warploom.runtime.arrays import SIM, View, read
 
 _LIMITS = {"i32": (-(1 << 31), (1 << 31) - 1), "i64": (-(1 << 63), (1 << 63) - 1)}
 # What a variant's key holds for a scalar parameter, beside the class keys of tensors.
@@ -92,9 +92,9 @@ def bind(
             classes.append((_SCALAR, scalars[index]))
             strides.append(None)
         else:
-            cls, steps = classify(value, count in shared)
-            classes.append(cls)
-            strides.append(steps)
+            found = geometry(value)
+            classes.append(found.aliased if count in shared else found.plain)
+            strides.append(found.strides)
             count += 1
     held = tuple(classes)
     key = (held, tuple(constant_key))
@@ -266,6 +266,20 @@ def check_written(kernel: str, arguments: Arguments, written: Iterable[int]) -> 
             raise error("H006", text, notes=(facts,), hint=hint)
 
 
+def forbid_overlap(call: str, out: tuple[str, Any], **inputs: Any) -> None:
+    """For library calls whose blocks read what other blocks write: refuse shared memory (H007).
+
+    `out` is name and array of a result; None among the inputs stands for one that was left out.
+    """
+    name, array = out
+    result = read(array, name)
+    for other, value in inputs.items():
+        if value is not None and shares_memory(result, read(value, other)):
+            text = f"{call}: `{name}` shares memory with `{other}`"
+            hint = f"give `{name}` memory of its own: blocks would read what others have written"
+            raise error("H007", text, hint=hint)
+
+
 def _overlaps_itself(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     if 0 in shape:
         return False
@@ -288,6 +302,3 @@ def _overlaps_itself(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
         column[axis] = extent
         places = places + (np.arange(extent, dtype=np.int64) * stride).reshape(column)
     return np.unique(places).size < total
-
-
-__all__ = ["Arguments", "bind", "check_written", "constant_key", "not_a_tensor", "scalar", "where"]

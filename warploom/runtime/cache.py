@@ -29,21 +29,30 @@ _FORMAT = "v1"
 _STALE_SECONDS = 3600.0
 
 
+def is_off() -> bool:
+    """Whether WARPLOOM_CACHE=off asks for no cache on disk."""
+    return os.environ.get("WARPLOOM_CACHE") == "off"
+
+
 def folder() -> Path | None:
-    """Where the cache lives: $WARPLOOM_CACHE, else the user's cache folder; None without a home."""
+    """Where the cache lives: $WARPLOOM_CACHE, else `warploom/kernels` in the user's cache folder.
+
+    None where there is no home folder, and for WARPLOOM_CACHE=off.
+    """
+    if is_off():
+        return None
     if named := os.environ.get("WARPLOOM_CACHE"):
         return Path(named)
     if sys.platform == "win32" and (local := os.environ.get("LOCALAPPDATA")):
-        return Path(local) / "warploom" / "cache"
+        return Path(local) / "warploom" / "kernels"
     if base := os.environ.get("XDG_CACHE_HOME"):
-        return Path(base) / "warploom"
+        return Path(base) / "warploom" / "kernels"
     try:
         home = Path.home()
     except RuntimeError:
         return None
-    if sys.platform == "darwin":
-        return home / "Library" / "Caches" / "warploom"
-    return home / ".cache" / "warploom"
+    caches = home / "Library" / "Caches" if sys.platform == "darwin" else home / ".cache"
+    return caches / "warploom" / "kernels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +97,8 @@ class DiskCache:
     def store(self, kind: str, key: str, files: Mapping[str, bytes]) -> bool:
         """Publish an entry; False where that is not possible (one warning a process says why)."""
         if self.root is None:
-            self._say("C005", "there is no home folder for the cache", hint=_HINT)
+            if not is_off():
+                self._say("C005", "there is no home folder for the cache", hint=_HINT)
             return False
         final = self._path(kind, key)
         temporary: Path | None = None

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from warploom.base import target as targets
@@ -148,6 +149,7 @@ def gpu_image(request: Request, target: Target) -> Image:
         return found
     kernel = machine_kernel(request, target)
     source = emit(kernel, target)
+    _dump(kernel.name, source)
     counters.compiles += 1
     image_key = _image_key(source, fields, target)
     held = store.load(cache.IMAGE, image_key)
@@ -164,6 +166,14 @@ def gpu_image(request: Request, target: Target) -> Image:
     entry = {"image": image_key, "meta": meta, "fields": fields}
     store.store(cache.SOURCE, key, {ENTRY: json.dumps(entry).encode()})
     return image
+
+
+def _dump(name: str, source: CudaSource) -> None:
+    """WARPLOOM_DUMP=FOLDER keeps the CUDA text beside the IR that the pipeline leaves there."""
+    if folder := os.environ.get("WARPLOOM_DUMP"):
+        path = Path(folder)
+        path.mkdir(parents=True, exist_ok=True)
+        (path / f"{name}.cu").write_text(source.text, encoding="utf-8")
 
 
 def _show(notes: Iterable[Report]) -> None:

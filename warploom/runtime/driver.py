@@ -14,6 +14,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ def _initialise() -> Any:
         from cuda.bindings import driver
     except ImportError as why:
         hint = "pip install 'warploom[cu13]' (driver 580 or newer), or 'warploom[cu12]'"
-        raise error("H020", f"cuda.bindings is not installed ({why})", hint=hint) from why
+        raise error("H020", "the package cuda-bindings is not installed", hint=hint) from why
     try:
         (status,) = driver.cuInit(0)
     except Exception as why:
@@ -90,16 +91,16 @@ def call(result: tuple[Any, ...], doing: str, code: str = "H023") -> Any:
     return result[1] if len(result) == 2 else result[1:] or None
 
 
+# Invalid image, no binary for this GPU, invalid or unsupported PTX.
+_FOREIGN_CODE = (200, 209, 218, 222)
+
+
 def _notes(status: int) -> tuple[str, ...]:
     if status in (700, 716, 717, 718, 719, 710, 715):
         return (
             "an earlier launch broke the GPU's context: this process cannot use it any more",
             "run the same call with NumPy arrays to see what the kernel did wrong",
         )
-    if status in (209, 218):
-        return ("the compiled code does not fit this GPU; `warploom doctor` compares the two",)
-    if status == 222:
-        return ("the driver is older than the compiler; `warploom doctor` names the extra to use",)
     return ()
 
 
@@ -109,7 +110,9 @@ def is_likely() -> bool:
         return False
     if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
         return False
-    return any(os.path.exists(p) for p in ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg"))
+    if sys.platform == "win32":
+        return Path(os.environ.get("SYSTEMROOT", "C:/Windows"), "System32", "nvcuda.dll").exists()
+    return any(Path("/dev").glob("nvidia*")) or Path("/dev/dxg").exists()
 
 
 def problem() -> Error | None:
@@ -355,9 +358,14 @@ def load(image: bytes, entry: str, shared_bytes: int, device: int) -> Loaded:
     """Load a cubin and find its entry."""
     cuda = api()
     with Current(device):
-        library = call(
-            cuda.cuLibraryLoadData(image, [], [], 0, [], [], 0), f"loading the code of `{entry}`"
-        )
+        done = cuda.cuLibraryLoadData(image, [], [], 0, [], [], 0)
+        if done[0] in _FOREIGN_CODE:
+            major, minor = driver_version()
+            text = f"the driver (CUDA {major}.{minor}) cannot load the code of `{entry}`"
+            notes = (_reason(cuda, done[0]),)
+            hint = "`warploom doctor` compares driver and compiler and names the extra to install"
+            raise error("C007", text, notes=notes, hint=hint)
+        library = call(done, f"loading the code of `{entry}`")
         kernel = call(cuda.cuLibraryGetKernel(library, entry.encode()), f"finding `{entry}`")
     loaded = Loaded(cuda.CUfunction(int(kernel)), kernel, library, shared_bytes)
     loaded.prepare(device)

@@ -1,4 +1,4 @@
-"""Device words: `sim`, `gpu`, `gpu:1`. Touches no driver."""
+"""Device words: `sim`, `gpu`, `gpu:1`. Only `default` may touch the driver."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import re
 
 from warploom.base.errors import error
+from warploom.runtime import driver
 from warploom.runtime.arrays import SIM
 
 
@@ -27,5 +28,8 @@ def gpu_number(word: str) -> int:
 
 
 def default() -> str:
-    """The place of calls that name none: WARPLOOM_DEVICE, else the simulator."""
-    return parse(os.environ.get("WARPLOOM_DEVICE") or SIM)
+    """The place of tools that are told none: WARPLOOM_DEVICE, else a GPU where one is usable."""
+    named = os.environ.get("WARPLOOM_DEVICE")
+    if named:
+        return parse(named)
+    return "gpu:0" if driver.is_usable() else SIM

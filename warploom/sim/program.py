@@ -24,6 +24,7 @@ from warploom.sim.arguments import TensorArg, tensor_argument
 from warploom.sim.block import run_block
 from warploom.sim.machine import Arena, Batch, Launch, Slots, Step, sequence
 from warploom.sim.memory import Memory
+from warploom.sim.prompt import Prompt
 from warploom.sim.rules.scalar import literal
 from warploom.sim.translate import Translator
 
@@ -54,7 +55,7 @@ class Program:
         self.kernel = kernel
         self._plain, self._steps = self._translate(checked=False)
         self._checked: tuple[Translator, list[Step]] | None = None
-        self._arenas: list[tuple[int, bool, Arena]] = []
+        self._arenas: dict[tuple[int, bool], list[Arena]] = {}
         self._tile_bytes = max(
             (
                 math.prod(r.type.extents) * kernel.warps * 32 * r.type.dtype.bytes
@@ -89,18 +90,22 @@ class Program:
         *,
         checked: bool = False,
         seed: int = 0,
+        prompt: Prompt | None = None,
     ) -> RunResult:
         """Run all blocks of a grid (up to three extents) and return when they are done.
 
         `args` are in the order of the kernel's parameters: `TensorArg` (or NumPy arrays), numbers.
         `seed` chooses the order of the batches: 0 is ascending. Plain mode raises CheckError at a
         fault; checked mode collects findings. What the kernel prints goes to stdout in block order.
+        `prompt` answers the kernel's breakpoints, by default from standard input; blocks run one by
+        one then.
         """
         x, y, z = (*grid, 1, 1, 1)[:3]
         sizes = (x, y, z)
         launch = Launch(self.kernel.name, sizes, checked)
         if checked and self._checked is None:
             self._checked = self._translate(checked=True)
+        launch.prompt = prompt or Prompt()
         translator, steps = (
             self._checked if checked and self._checked else (self._plain, self._steps)
         )
@@ -109,7 +114,8 @@ class Program:
         batches = self._batches(math.prod(sizes), translator.shared_bytes, seed)
         result = RunResult(steps=len(steps) * len(batches))
 
-        def run_batch(linear: np.ndarray) -> int:
+        def run_batch(blocks: range) -> int:
+            linear = np.arange(blocks.start, blocks.stop)
             arena = self._arena(len(linear), translator.shared_bytes, checked)
             batch = Batch(launch, linear, arena, translator.shared_bytes)
             frame = slots.copy()
@@ -122,7 +128,7 @@ class Program:
                 else:
                     for step in steps:
                         step(frame, batch)
-            self._arenas.append((len(linear), checked, arena))
+            self._arenas[len(linear), checked].append(arena)
             return batch.barriers[0]
 
         try:
@@ -139,14 +145,12 @@ class Program:
         return result
 
     def _arena(self, count: int, pitch: int, checked: bool) -> Arena:
-        """Shared memory for a batch, that of an earlier one where it fits."""
+        """Shared memory for a batch, that of an earlier one of its size where it is free."""
         try:
             # Taking and giving back is atomic in Python.
-            old_count, old_checked, arena = self._arenas.pop()
+            arena = self._arenas.setdefault((count, checked), []).pop()
         except IndexError:
-            return _fresh(count, pitch, checked)
-        if (old_count, old_checked) != (count, checked):
-            return _fresh(count, pitch, checked)
+            arena = Arena(count, pitch, checked)
         arena.clear()
         return arena
 
@@ -168,38 +172,32 @@ class Program:
                 assert isinstance(type, Scalar)
                 slots[index] = literal(value, type.dtype)
 
-    def _batches(self, blocks: int, shared_bytes: int, seed: int) -> list[np.ndarray]:
+    def _batches(self, blocks: int, shared_bytes: int, seed: int) -> list[range]:
         """Linear block numbers, batch by batch."""
         # Blocks with actors run one after the other.
         size = 1 if self._plain.waits else max(1, _TILE_BYTES // self._tile_bytes)
         if shared_bytes:
             size = min(size, max(1, _SHARED_BYTES // shared_bytes))
-        size = min(size, _BLOCKS)
+        size = 1 if self._plain.prompts else min(size, _BLOCKS)
         if size < blocks <= 2 * size:
             size = -(-blocks // 2)
-        numbers = np.arange(blocks)
-        batches = [numbers[at : at + size] for at in range(0, blocks, size)]
+        batches = [range(at, min(at + size, blocks)) for at in range(0, blocks, size)]
         if seed:
             order = np.random.default_rng(seed).permutation(len(batches))
             batches = [batches[i] for i in order]
         return batches
 
-    def _may_split(self, slots: Slots, batches: list[np.ndarray], launch: Launch) -> bool:
+    def _may_split(self, slots: Slots, batches: list[range], launch: Launch) -> bool:
         """Whether two threads may share the batches: worth it, and no block can see another's
         work."""
-        if launch.checked or self._plain.waits or len(batches) < 2 or _threads() < 2:
+        alone = launch.checked or self._plain.waits or self._plain.prompts
+        if alone or len(batches) < 2 or _threads() < 2:
             return False
-        if self._tile_bytes * sum(map(len, batches)) < _THREAD_BYTES:
+        if self._tile_bytes * max(b.stop for b in batches) < _THREAD_BYTES:
             return False
         stored = [slots[i] for i in self._stored]
         read = [slots[i] for i in self._read]
         return not any(_overlap(a, b) for a in stored for b in read)
-
-
-def _fresh(count: int, pitch: int, checked: bool) -> Arena:
-    arena = Arena(count, pitch, checked)
-    arena.clear()
-    return arena
 
 
 def _overlap(a: Memory, b: Memory) -> bool:
@@ -213,6 +211,11 @@ def _threads() -> int:
 @cache
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_threads(), thread_name_prefix="warploom-sim")
+
+
+# A child of a fork has the pool's object but none of its threads.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def prepare(kernel: Kernel) -> Program:

@@ -17,6 +17,9 @@ from warploom.sim.memory import Memory
 WRITTEN = {1: 0x01, 2: 0x0101, 4: 0x01010101, 8: 0x0101010101010101}
 _UNSIGNED = {1: BY_NAME["u8"], 2: BY_NAME["u16"], 4: BY_NAME["u32"], 8: BY_NAME["u64"]}
 
+# A shadow of up to so many bytes is looked through at each launch, to be dropped when it is full.
+_LOOKED_THROUGH = 1 << 20
+
 # Shadows by the identity of the array that owns the memory; an entry goes with its array.
 _unwritten: dict[int, tuple[weakref.ref[np.ndarray], np.ndarray]] = {}
 
@@ -67,7 +70,7 @@ def shadow_of(array: np.ndarray, raw: np.ndarray, memory: Memory) -> Memory | No
     known = _unwritten.get(id(owner))
     if known is None or raw.size == 0:
         return None
-    if known[1].all():
+    if known[1].size <= _LOOKED_THROUGH and known[1].all():
         mark_written(owner)
         return None
     start = _start(raw) - _start(owner)

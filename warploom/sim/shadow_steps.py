@@ -223,6 +223,11 @@ def for_loop(t: Translator, op: control.For) -> Step:
     return step
 
 
+@shadows(debug.Breakpoint)
+def stop(t: Translator, op: debug.Breakpoint) -> None:
+    """Looking is no use."""
+
+
 @shadows(debug.Print, debug.PrintTile, debug.Assert)
 def observe(t: Translator, op: Op) -> Step:
     operands = [t.slot(v) for v in op.operand_values()]

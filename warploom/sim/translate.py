@@ -15,10 +15,12 @@ import warploom.sim.rules  # noqa: F401  (registers the rules)
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Op, Value
 from warploom.ir.ops.control import For, Yield
+from warploom.ir.ops.debug import Breakpoint
 from warploom.ir.ops.shared_memory import BufferOp
 from warploom.ir.ops.wgmma import Mma
-from warploom.ir.types import Regs, Scalar
+from warploom.ir.types import Buffer, Regs, Scalar, Tensor
 from warploom.sim.machine import Batch, Slots, Step
+from warploom.sim.prompt import Shown, Stop
 from warploom.sim.registry import simulates
 from warploom.sim.rules.wgmma import settled
 from warploom.sim.shadow_steps import shadow_step
@@ -61,6 +63,7 @@ class Translator:
         self._uses: dict[Op, set[Value]] = {}
         for param in kernel.params:
             self.slot(param)
+        self.prompts = any(isinstance(op, Breakpoint) for op in walk(kernel.body))
         self._note(kernel.body)
 
     # ---- slots -----------------------------------------------------------------------------
@@ -101,13 +104,19 @@ class Translator:
             yield
         self.warps = outer
 
-    def names(self) -> dict[str, int]:
-        """Slots by the names that values have in the source, for the prompt."""
-        named: dict[str, int] = {}
-        for value in self._home:
-            if value.name and isinstance(value.type, Scalar | Regs):
-                named[value.name] = self.slot(value)
-        return named
+    def names(self) -> list[tuple[str, int, Scalar | Regs]]:
+        """Names in the source, slots and types, in the order of definition, for the prompt."""
+        values = (*self.kernel.params, *self._home)
+        return [
+            (v.name, self.slot(v), v.type)
+            for v in values
+            if v.name and isinstance(v.type, Scalar | Regs)
+        ]
+
+    def memories(self) -> list[tuple[str, int]]:
+        """Names and slots of tensors and shared buffers."""
+        values = (*self.kernel.params, *self._home)
+        return [(v.name, self.slot(v)) for v in values if isinstance(v.type, Tensor | Buffer)]
 
     # ---- liveness --------------------------------------------------------------------------
 
@@ -136,8 +145,8 @@ class Translator:
         return outside
 
     def dies(self, op: Op, value: Value) -> bool:
-        """No operation uses the value after `op`."""
-        return self._last.get(value) is op
+        """No operation uses the value after `op`, and nobody may ask for it."""
+        return self._last.get(value) is op and not self.prompts
 
     def inputs(self, *regions: Block) -> tuple[int, ...]:
         """Slots that regions read and do not define."""
@@ -186,10 +195,35 @@ class Translator:
         if self._multiplies and step is not None:
             step = settled(self, op, step)
         if self.checked and step is not None:
-            return shadow_step(self, op, step)
+            step = shadow_step(self, op, step)
+        if self.prompts and step is not None and op.loc.line:
+            return self._stepped(op, step)
         return step
 
+    def _stepped(self, op: Op, step: Step) -> Step:
+        """Stops before a new source line while the user goes line by line."""
+        names, memories = self.names(), self.memories()
+        place = (op.loc.file, op.loc.line)
+
+        def stepped(s: Slots, m: Batch) -> None:
+            prompt = m.launch.prompt
+            if prompt.stepping and prompt.line != place:
+                # Of several values of one name, the latest that has been computed.
+                shown = {
+                    name: Shown(s[slot], type.dtype, getattr(type, "layout", None), is_scalar)
+                    for name, slot, type in names
+                    for is_scalar in (isinstance(type, Scalar),)
+                    if s[slot] is not None
+                }
+                held = {name: s[slot] for name, slot in memories if s[slot] is not None}
+                prompt.stop(Stop(op.loc, m.launch.name_block(int(m.linear[0])), shown, held))
+            step(s, m)
+
+        return stepped
+
     def _dead(self, op: Op, block: Block) -> tuple[int, ...]:
+        if self.prompts:
+            return ()  # the user may ask for any value
         used = self._uses[op]
         dead = [v for v in used if self._last.get(v) is op and self._home.get(v) is block]
         dead += [v for v in op.results if v not in self._last]

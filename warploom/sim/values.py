@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from warploom.base.dtypes import DType, bf16
+from warploom.base.dtypes import ALL, DType, Kind, bf16
 
 _KEPT = 256
 _MASK64 = (1 << 64) - 1
@@ -30,14 +30,21 @@ def wrap(number: int, dtype: DType) -> int:
     """An integer reduced to the range of an integer dtype, two's complement."""
     bits = dtype.bits
     number &= (1 << bits) - 1
-    return number - (1 << bits) if dtype.kind.value == "int" and number >> (bits - 1) else number
+    return number - (1 << bits) if dtype.kind is Kind.INT and number >> (bits - 1) else number
 
 
 def limits(dtype: DType) -> tuple[int, int]:
     """Smallest and largest number of an integer dtype."""
-    if dtype.kind.value == "int":
-        return -(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1
-    return 0, (1 << dtype.bits) - 1
+    return _LIMITS[dtype.name]
+
+
+_LIMITS = {
+    t.name: (-(1 << (t.bits - 1)), (1 << (t.bits - 1)) - 1)
+    if t.kind is Kind.INT
+    else (0, (1 << t.bits) - 1)
+    for t in ALL
+    if t.is_int
+}
 
 
 def bounded(shift: Any) -> Any:

@@ -14,16 +14,14 @@ import torch
 import torch.nn.functional as F
 
 from warploom.engine.config import ModelConfig
-from warploom.engine.weights import LayerWeights, Weights
+from warploom.engine.weights import Weights
 
 
-def tensor(array: np.ndarray, dtype: torch.dtype | None = None) -> torch.Tensor:
-    """A NumPy array on the GPU, bf16 by its bits."""
+def tensor(array: np.ndarray, place: str) -> torch.Tensor:
+    """A NumPy array as a tensor, bf16 by its bits."""
     if array.dtype == ml_dtypes.bfloat16:
-        made = torch.from_numpy(array.view(np.int16)).cuda().view(torch.bfloat16)
-    else:
-        made = torch.from_numpy(array).cuda()
-    return made if dtype is None else made.to(dtype)
+        return torch.from_numpy(array.view(np.int16)).to(place).view(torch.bfloat16)
+    return torch.from_numpy(array).to(place)
 
 
 def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, style: str) -> torch.Tensor:
@@ -45,27 +43,33 @@ def norm(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
 class TorchDecoder:
     """One sequence; `step` appends the token that it holds and picks the next one."""
 
-    def __init__(self, config: ModelConfig, weights: Weights, context: int, compiled: bool) -> None:
+    def __init__(
+        self,
+        config: ModelConfig,
+        weights: Weights,
+        context: int,
+        compiled: bool,
+        place: str = "cuda",
+    ) -> None:
         self.config = config
-        self.layers = [self._on_gpu(layer) for layer in weights.layers]
-        self.embedding = tensor(weights.embedding)
-        self.head_weight = self.embedding if config.tied else tensor(weights.head)
-        self.final_norm = tensor(weights.final_norm)
-        self.frequencies = tensor(weights.frequencies)
+        self.layers = [
+            {name: tensor(array, place) for name, array in vars(layer).items()}
+            for layer in weights.layers
+        ]
+        self.embedding = tensor(weights.embedding, place)
+        self.head_weight = self.embedding if config.tied else tensor(weights.head, place)
+        self.final_norm = tensor(weights.final_norm, place)
+        self.frequencies = tensor(weights.frequencies, place)
         shape = (config.layers, 2, 1, config.kv_heads, context, config.head_dim)
-        self.cache = torch.zeros(shape, dtype=self.embedding.dtype, device="cuda")
-        self.slots = torch.arange(context, device="cuda")
-        self.token = torch.zeros(1, dtype=torch.long, device="cuda")
-        self.position = torch.zeros(1, dtype=torch.long, device="cuda")
-        self.logits = torch.zeros(config.vocabulary, dtype=torch.float32, device="cuda")
+        self.cache = torch.zeros(shape, dtype=self.embedding.dtype, device=place)
+        self.slots = torch.arange(context, device=place)
+        self.token = torch.zeros(1, dtype=torch.long, device=place)
+        self.position = torch.zeros(1, dtype=torch.long, device=place)
+        self.logits = torch.zeros(config.vocabulary, dtype=torch.float32, device=place)
         wrap: Callable[[Any], Any] = torch.compile if compiled else lambda function: function
         self._layer = wrap(self._plain_layer)
         self._head = wrap(self._plain_head)
         self._graph: torch.cuda.CUDAGraph | None = None
-
-    @staticmethod
-    def _on_gpu(layer: LayerWeights) -> dict[str, torch.Tensor]:
-        return {name: tensor(array) for name, array in vars(layer).items()}
 
     def _plain_layer(
         self,
@@ -94,7 +98,8 @@ class TorchDecoder:
     def _plain_head(self, x: torch.Tensor) -> torch.Tensor:
         return F.linear(norm(x, self.final_norm, self.config.norm_eps), self.head_weight)[0].float()
 
-    def _eager(self) -> None:
+    def eager(self) -> None:
+        """One step, operation by operation."""
         x = self.embedding[self.token]
         angles = self.position.float() * self.frequencies
         cos, sin = angles.cos(), angles.sin()
@@ -108,14 +113,15 @@ class TorchDecoder:
     def capture(self) -> None:
         """Record the step as a CUDA graph."""
         with torch.inference_mode():
+            # Off the default stream, as capture demands; this also compiles.
             side = torch.cuda.Stream()
             with torch.cuda.stream(side):
                 for _ in range(3):
-                    self._eager()
+                    self.eager()
             torch.cuda.synchronize()
             self._graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(self._graph):
-                self._eager()
+                self.eager()
         torch.cuda.synchronize()
 
     def feed(self, ids: list[int]) -> None:

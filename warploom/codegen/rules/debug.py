@@ -13,8 +13,7 @@ from warploom.ir.ops import debug as ops
 @emits(ops.Print)
 def print_scalars(out: Emitter, op: ops.Print) -> None:
     shown = [_shown(out, dtype_of(v), out.scalar(v)) for v in op.values]
-    words = [_percent(op.text)] if op.text else []
-    form = " ".join([*words, *(form for form, _ in shown)])
+    form = ops.print_line(_percent(op.text), [form for form, _ in shown])
     arguments = "".join(f", {text}" for _, text in shown)
     out.lines.add(f'if (threadIdx.x == 0) printf("{form}\\n"{arguments});')
 
@@ -34,6 +33,11 @@ def print_tile(out: Emitter, op: ops.PrintTile) -> None:
     arguments = ", ".join([*coordinates, text])
     condition = f"if ({guard[0]}) " if guard else ""
     out.lines.add(f'{found.header}{condition}printf("{head}[{place}] {form}\\n", {arguments});')
+
+
+@emits(ops.Breakpoint)
+def stop(out: Emitter, op: ops.Breakpoint) -> None:
+    """Only the simulator has somebody to ask."""
 
 
 @emits(ops.Assert)

@@ -68,3 +68,18 @@ class Assert(Op):
         check(ok, "condition is not bool")
         if self.predicate is not None:
             regs_of(self.predicate)
+
+
+@op("debug.breakpoint", effects=(Effect.OUTSIDE,), executes=Actor.BLOCK)
+class Breakpoint(Op):
+    """Stop the simulated block and open a prompt; on a GPU nothing. `values` are the scalars and
+    tiles that `names` name there, `constants` lines `NAME = value` of what is known at compile
+    time; `layouts` (machine stage) are the texts of the tiles' layouts, empty for scalars."""
+
+    values: tuple[Value, ...] = operands()
+    names: tuple[str, ...] = attribute(default=())
+    constants: tuple[str, ...] = attribute(default=())
+    layouts: tuple[str, ...] = attribute(default=())
+
+    def verify(self) -> None:
+        check(len(self.names) == len(self.values), "one name a value")

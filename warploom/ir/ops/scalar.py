@@ -5,6 +5,7 @@ from __future__ import annotations
 from warploom.base.dtypes import DType, boolean, i32, i64
 from warploom.ir.op import (
     Actor,
+    Complaint,
     Effect,
     Op,
     Stage,
@@ -22,15 +23,17 @@ from warploom.ir.types import Scalar, Tensor, Type, Uniformity
 
 def scalar_of(value: Value) -> Scalar:
     """The type of a value that must be a scalar."""
-    check(isinstance(value.type, Scalar), f"{value} is not a scalar")
-    assert isinstance(value.type, Scalar)
+    # The message is made only where it is needed: this runs for every operand of every operation.
+    if not isinstance(value.type, Scalar):
+        raise Complaint(f"{value} is not a scalar")
     return value.type
 
 
 def tensor_of(value: Value) -> Tensor:
     """The type of a value that must be a tensor."""
-    check(isinstance(value.type, Tensor), f"{value} is not a tensor")
-    assert isinstance(value.type, Tensor)
+    # The message is made only where it is needed: this runs for every operand of every operation.
+    if not isinstance(value.type, Tensor):
+        raise Complaint(f"{value} is not a tensor")
     return value.type
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from warploom.base.dtypes import DType, bf16, boolean, f16, f32, i32, i64
 from warploom.ir.op import (
     Actor,
+    Complaint,
     Effect,
     Op,
     Stage,
@@ -29,14 +30,16 @@ _NUMBERS = (f32, f16, bf16, i32, i64)
 def tile_of(value: Value) -> Tile:
     """The type of a value that must be a tile that can be read."""
     t = any_tile_of(value)
-    check(not t.pending, f"{value} is still being written by the matrix unit")
+    if t.pending:
+        raise Complaint(f"{value} is still being written by the matrix unit")
     return t
 
 
 def any_tile_of(value: Value) -> Tile:
     """The type of a value that must be a tile, pending or not."""
-    check(isinstance(value.type, Tile), f"{value} is not a tile")
-    assert isinstance(value.type, Tile)
+    # The message is made only where it is needed: this runs for every operand of every operation.
+    if not isinstance(value.type, Tile):
+        raise Complaint(f"{value} is not a tile")
     return value.type
 
 

@@ -35,7 +35,7 @@ def decode(
     in f32, cast once to the dtype of `out`. A negative position means no key and gives zeros; one
     past the cache means all S keys. The grid follows from S, so a captured launch stays valid
     while positions grow; blocks without keys leave at once. The result does not depend on S or T.
-    Raises ShapeError T201, T202.
+    Raises ShapeError T201, T202, LaunchError H007.
     """
     size = arguments.sizes(
         "decode",
@@ -52,6 +52,7 @@ def decode(
     )
     arguments.dtypes("decode", arguments.FLOATS, q=q, k_cache=k_cache, v_cache=v_cache, out=out)
     arguments.dtypes("decode", ("i32",), positions=positions)
+    arguments.apart("decode", out, k_cache=k_cache, v_cache=v_cache, positions=positions)
     queries, keys, parts = size["Hq"], size["Hk"], size["P"]
     arguments.require(
         keys >= 1 and queries % keys == 0,
@@ -82,6 +83,7 @@ def decode(
         HEADS=chosen.heads,
         D=size["D"],
         BN=chosen.BN,
+        DEPTH=config.DEPTH,
         SPLIT=config.SPLIT,
     )
     kernel.decode_merge[queries, size["T"]](

@@ -33,6 +33,7 @@ def decode_split(
     HEADS: wl.const,
     D: wl.const,
     BN: wl.const,
+    DEPTH: wl.const,
     SPLIT: wl.const,
 ):
     """Block (s, u, t): keys s·SPLIT … of token t for the HEADS query heads from u·HEADS on, which
@@ -50,19 +51,26 @@ def decode_split(
         tops = [wl.full((BN,), NEGATIVE_INFINITY, wl.f32)] * HEADS
         sums = [wl.zeros((BN,), wl.f32)] * HEADS
         outs = [wl.zeros((BN, D), wl.f32)] * HEADS
-        for row in wl.range(lo, wl.minimum(n, lo + SPLIT), BN):
-            k = wl.load(keys[wl.ds(row, BN), head, wl.ds(0, D)]).cast(wl.f32)
-            v = wl.load(values[wl.ds(row, BN), head, wl.ds(0, D)]).cast(wl.f32)
-            is_key = wl.arange(BN) + row < n
-            for g in wl.unroll(HEADS):
-                score = wl.sum(k * queries[g][None, :], 1) * scale
-                score = wl.where(is_key, score, NEGATIVE_INFINITY)
-                top = wl.maximum(tops[g], score)
-                base = reference_point(top)
-                shrink, weight = wl.exp(tops[g] - base), wl.exp(score - base)
-                sums[g] = sums[g] * shrink + weight
-                outs[g] = outs[g] * shrink[:, None] + weight[:, None] * v
-                tops[g] = top
+        for start in wl.range(lo, wl.minimum(n, lo + SPLIT), BN * DEPTH):
+            # All tiles of a trip are requested before the first one is used.
+            tiles = []
+            for d in wl.unroll(DEPTH):
+                rows = wl.ds(start + d * BN, BN)
+                k = wl.load(keys[rows, head, wl.ds(0, D)])
+                v = wl.load(values[rows, head, wl.ds(0, D)])
+                tiles = tiles + [(k, v)]
+            for d in wl.unroll(DEPTH):
+                k, v = tiles[d][0].cast(wl.f32), tiles[d][1].cast(wl.f32)
+                is_key = wl.arange(BN) + (start + d * BN) < n
+                for g in wl.unroll(HEADS):
+                    score = wl.sum(k * queries[g][None, :], 1) * scale
+                    score = wl.where(is_key, score, NEGATIVE_INFINITY)
+                    top = wl.maximum(tops[g], score)
+                    base = reference_point(top)
+                    shrink, weight = wl.exp(tops[g] - base), wl.exp(score - base)
+                    sums[g] = sums[g] * shrink + weight
+                    outs[g] = outs[g] * shrink[:, None] + weight[:, None] * v
+                    tops[g] = top
         for g in wl.unroll(HEADS):
             top = wl.max(tops[g], 0, keepdims=True)
             weight = wl.exp(tops[g] - reference_point(top))
@@ -121,7 +129,26 @@ def _split(make):
     )
     positions = make.array([20, 39], wl.i32)
     return decode_split.launch((3, 2, 2)).call(
-        q, k, v, positions, *parts, 0.125, GROUPS=1, HEADS=3, D=64, BN=8, SPLIT=16
+        q, k, v, positions, *parts, 0.125, GROUPS=1, HEADS=3, D=64, BN=8, DEPTH=2, SPLIT=16
+    )
+
+
+@decode_split.example("two_heads")
+def _two_heads(make):
+    """As `config.choose` does it for an even ratio and heads of 128."""
+    q, k, v = (
+        make.randn((1, 4, 128), wl.f32),
+        make.randn((70, 1, 128), wl.bf16),
+        make.randn((70, 1, 128), wl.bf16),
+    )
+    parts = (
+        make.empty((1, 4, 1, 128), wl.f32),
+        make.empty((1, 4, 1), wl.f32),
+        make.empty((1, 4, 1), wl.f32),
+    )
+    positions = make.array([66], wl.i32)
+    return decode_split.launch((1, 2, 1)).call(
+        q, k, v, positions, *parts, 0.1, GROUPS=2, HEADS=2, D=128, BN=16, DEPTH=2, SPLIT=256
     )
 
 

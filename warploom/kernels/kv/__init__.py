@@ -13,7 +13,8 @@ def append(k: Any, v: Any, k_cache: Any, v_cache: Any, positions: Any) -> None:
     """k_cache[positions[t]] = k[t] and v_cache[positions[t]] = v[t], cast to the cache's dtype.
 
     k, v [T, Hk, D] and k_cache, v_cache [S, Hk, D] f32, f16 or bf16; positions [T] i32, all
-    different. A position outside 0 … S−1 writes nothing. Raises ShapeError T201, T202.
+    different. A position outside 0 … S−1 writes nothing. Raises ShapeError T201, T202,
+    LaunchError H007 where the arrays share memory.
     """
     size = arguments.sizes(
         "append",
@@ -25,6 +26,8 @@ def append(k: Any, v: Any, k_cache: Any, v_cache: Any, positions: Any) -> None:
     )
     arguments.dtypes("append", arguments.FLOATS, k=k, v=v, k_cache=k_cache, v_cache=v_cache)
     arguments.dtypes("append", ("i32",), positions=positions)
+    arguments.apart("append", k_cache, k=k, v=v, v_cache=v_cache, positions=positions)
+    arguments.apart("append", v_cache, k=k, v=v, positions=positions)
     if size["D"]:
         heads = max(1, TILE_ELEMENTS // size["D"])
         grid = (size["T"], arguments.ceil_div(size["Hk"], heads))

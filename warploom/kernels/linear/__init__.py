@@ -13,7 +13,7 @@ def linear(x: Any, w: Any, out: Any, bias: Any = None, residual: Any = None) -> 
     each its own. Operands become f32, products and sums are f32, bias and residual are added in
     f32, and the one cast is that to the dtype of `out`. `out` may be `residual`. The order of the
     sum depends on K and the dtype of `w` only, so a row's result does not depend on T or N.
-    Raises ShapeError T201, T202.
+    Raises ShapeError T201, T202, LaunchError H007.
     """
     size = arguments.sizes(
         "linear",
@@ -24,6 +24,8 @@ def linear(x: Any, w: Any, out: Any, bias: Any = None, residual: Any = None) -> 
         residual=(residual, "T N"),
     )
     arguments.dtypes("linear", arguments.FLOATS, x=x, w=w, out=out, bias=bias, residual=residual)
+    arguments.apart("linear", out, x=x, w=w, bias=bias)
+    arguments.in_place_or_apart("linear", out, residual=residual)
     tokens, rows = size["T"], size["N"]
     arguments.require(
         tokens <= config.MOST_TOKENS,

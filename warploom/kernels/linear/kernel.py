@@ -53,4 +53,12 @@ def _small(make):
 def _bench(make):
     x, w = make.randn((1, 4096), wl.bf16), make.randn((14336, 4096), wl.bf16)
     out = make.empty((1, 14336), wl.bf16)
-    return linear.launch(1792).call(x, w, out, T=1, BN=8, BK=256, DEPTH=4)
+    return linear.launch(3584).call(x, w, out, T=1, BN=4, BK=256, DEPTH=6)
+
+
+@linear.example("tokens")
+def _tokens(make):
+    """The most sums that a configuration keeps in registers: eight tokens, two rows a warp."""
+    x, w = make.randn((8, 300), wl.f32), make.randn((20, 300), wl.bf16)
+    out = make.empty((8, 20), wl.f32)
+    return linear.launch(3).call(x, w, out, T=8, BN=8, BK=256, DEPTH=1)

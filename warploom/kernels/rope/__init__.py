@@ -18,7 +18,7 @@ def rope(x: Any, positions: Any, inv_freq: Any, out: Any, style: str = "half") -
     first R = 2·len(inv_freq) columns are (i, i + R/2) in style "half" and (2i, 2i + 1) in style
     "interleaved"; columns from R on are copied. x [T, H, D], out [T, H, D] f32, f16 or bf16;
     positions [T] i32 from 0; inv_freq [R/2] f32. Computed in f32, cast once to the dtype of `out`,
-    which may be `x`. Raises ShapeError T201, T202, LaunchError H021 for another style.
+    which may be `x`. Raises ShapeError T201, T202, LaunchError H007, H021 for another style.
     """
     if style not in _KERNELS:
         raise error(
@@ -34,6 +34,8 @@ def rope(x: Any, positions: Any, inv_freq: Any, out: Any, style: str = "half") -
     arguments.dtypes("rope", arguments.FLOATS, x=x, out=out)
     arguments.dtypes("rope", ("i32",), positions=positions)
     arguments.dtypes("rope", ("f32",), inv_freq=inv_freq)
+    arguments.apart("rope", out, positions=positions, inv_freq=inv_freq)
+    arguments.in_place_or_apart("rope", out, x=x)
     half, rest = size["R/2"], size["D"] - 2 * size["R/2"]
     arguments.require(
         half >= 1 and rest >= 0,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warploom.ir.op import Value
 from warploom.ir.ops import debug, tile
-from warploom.ir.types import Scalar
+from warploom.ir.types import Scalar, Tile
 from warploom.passes.lowering.context import Lowering, lowers
 from warploom.passes.lowering.exchange import no_padding
 
@@ -37,3 +37,17 @@ def assert_condition(lower: Lowering, op: tile.Assert) -> None:
     if not isinstance(op.condition.type, Scalar):
         predicate = no_padding(lower, lower.layout(op.condition), 1)
     lower.build.add(debug.Assert(condition=condition, predicate=predicate, text=op.text))
+
+
+@lowers(debug.Breakpoint)
+def stop(lower: Lowering, op: debug.Breakpoint) -> None:
+    tiles = [isinstance(v.type, Tile) for v in op.values]
+    pairs = list(zip(op.values, tiles, strict=True))
+    lower.build.add(
+        debug.Breakpoint(
+            values=tuple(lower.whole(v) if tile else lower.get(v) for v, tile in pairs),
+            names=op.names,
+            constants=op.constants,
+            layouts=tuple(str(lower.layout(v)) if tile else "" for v, tile in pairs),
+        )
+    )

@@ -9,12 +9,14 @@ import numpy as np
 
 from warploom.base.dtypes import DType, Kind, bf16, boolean
 from warploom.base.errors import CheckError
+from warploom.ir.layout.layout import parse as parse_layout
 from warploom.ir.ops import debug
 from warploom.ir.ops.scalar import scalar_of
-from warploom.ir.types import Regs
+from warploom.ir.types import Regs, Scalar
 from warploom.sim import faults
 from warploom.sim.conversions import widen_bf16
 from warploom.sim.machine import Batch, Slots, Step
+from warploom.sim.prompt import Shown, Stop
 from warploom.sim.registry import simulates
 from warploom.sim.values import dense, scalar_array
 
@@ -78,6 +80,26 @@ def print_tile(t: Translator, op: debug.PrintTile) -> Step:
             for *index, number in sorted(rows, key=lambda row: row[:-1]):
                 at = ", ".join(map(str, index))
                 m.launch.printed.append((int(block), f"{head}[{at}] {shown(number, dtype)}"))
+
+    return step
+
+
+@simulates(debug.Breakpoint)
+def stop(t: Translator, op: debug.Breakpoint) -> Step:
+    values = [
+        (name, t.slot(v), v.type, text)
+        for name, v, text in zip(op.names, op.values, op.layouts, strict=True)
+    ]
+    params = t.memories()
+
+    def step(s: Slots, m: Batch) -> None:
+        names = {}
+        for name, slot, type, text in values:
+            layout = parse_layout(text) if text else None
+            names[name] = Shown(s[slot], type.dtype, layout, isinstance(type, Scalar))
+        memories = {name: s[slot] for name, slot in params if s[slot] is not None}
+        block = m.launch.name_block(int(m.linear[0]))
+        m.launch.prompt.stop(Stop(op.loc, block, names, memories, op.constants))
 
     return step
 

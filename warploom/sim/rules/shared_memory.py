@@ -25,7 +25,7 @@ def buffer(t: Translator, op: shared_memory.BufferOp) -> Step:
         arena = m.arena
         memory = arena.buffers.get(op)
         if memory is None:
-            memory = arena.buffers[op] = Memory(arena.raw, op.dtype, at // op.dtype.bytes, name)
+            memory = arena.buffers[op] = Memory(arena.raw, op.dtype, at // op.dtype.bytes, name, at)
             memory.pitch, memory.limit = m.pitch // op.dtype.bytes, op.elements
             if arena.written is not None:
                 memory.shadow = shadow_memory(arena.written, memory)

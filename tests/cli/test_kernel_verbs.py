@@ -1,0 +1,259 @@
+"""The verbs about kernels: run, show, explain, cache, doctor, and how KERNEL is found."""
+
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from warploom.cli import __main__ as entry
+from warploom.cli import doctor, explain
+from warploom.runtime import driver
+
+SOURCE = """
+import numpy as np
+import warploom as wl
+
+@wl.kernel
+def double(x: wl.Tensor, y: wl.Tensor, N: wl.const = 16):
+    start = wl.program_id(0) * N
+    wl.store(y[wl.ds(start, N)], wl.load(x[wl.ds(start, N)]) * 2)
+
+@double.example
+def small(make):
+    return double.launch(2).call(make.arange(20, wl.f32), make.empty(20, wl.f32))
+
+@double.example("unwritten")
+def unwritten(make):
+    return double.launch(2).call(make.empty(20, wl.f32), make.empty(20, wl.f32))
+
+@wl.kernel
+def plain(x: wl.Tensor):
+    wl.store(x[wl.ds(0, 4)], wl.zeros((4,), wl.f32))
+
+number = 3
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file with kernels, in the current directory."""
+    path = tmp_path / "weave.py"
+    path.write_text(SOURCE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WARPLOOM_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("WARPLOOM_DEVICE", "sim")
+    return path
+
+
+@pytest.fixture
+def say(capsys: pytest.CaptureFixture[str]) -> Any:
+    """Run a command line; returns code, stdout, stderr."""
+
+    def run(*words: str) -> tuple[int, str, str]:
+        code = entry.main(words)
+        shown = capsys.readouterr()
+        return code, shown.out, shown.err
+
+    return run
+
+
+def test_run_tells_what_was_written(file: Path, say: Any) -> None:
+    code, out, err = say("run", "weave.py:double")
+    assert (code, err) == (0, "")
+    first, second = out.splitlines()
+    assert first.startswith("double@default: grid 2 × 1 × 1 on sim, ")
+    assert second == "  y: f32 20, from 0 to 38, mean 19"
+
+
+def test_run_gives_json(file: Path, say: Any) -> None:
+    code, out, _ = say("run", "weave.py:double", "--json", "-")
+    data = json.loads(out)
+    assert code == 0
+    assert (data["kernel"], data["grid"], data["device"]) == ("double", [2, 1, 1], "sim")
+    assert data["written"][0]["max"] == 38
+
+
+def test_a_checked_run_answers_with_its_exit_code(file: Path, say: Any) -> None:
+    assert say("run", "weave.py:double", "--checked", "--seeds", "2")[:2] == (
+        0,
+        "double: clean (2 seeds)\n",
+    )
+    code, out, _ = say("run", "weave.py:double@unwritten", "--checked")
+    assert code == 1
+    assert out.startswith("error[M002]")
+    assert "weave.py:8" in out
+    code, out, _ = say("run", "weave.py:double@unwritten", "--checked", "--json", "-")
+    data = json.loads(out)
+    assert (code, data["verdict"], data["example"]) == (1, "findings", "unwritten")
+    assert data["findings"][0]["code"] == "M002"
+
+
+@pytest.mark.parametrize("level", ["tile", "roles", "machine", "cuda", "ptx", "sass"])
+def test_show_prints_every_level(file: Path, say: Any, level: str) -> None:
+    code, out, err = say("show", "weave.py:double", "--level", level)
+    assert (code, err) == (0, "")
+    marks = {"tile": "tile.load", "roles": "kernel @double", "machine": "global_memory.load"}
+    marks |= {"cuda": "__global__", "ptx": ".entry double", "sass": ".text.double"}
+    assert marks[level] in out
+
+
+def test_show_for_another_architecture(file: Path, say: Any) -> None:
+    assert ".target sm_80" in say("show", "weave.py:double", "--level", "ptx", "--arch", "sm_80")[1]
+
+
+WRONG = {
+    "no file": "absent.py:double",
+    "no kernel in the file": "weave.py:triple",
+    "not a kernel": "weave.py:number",
+    "which kernel": "weave.py",
+    "no module": "absent.module:double",
+    "no example": "weave.py:plain",
+    "no such example": "weave.py:double@ragged",
+    "nonsense": "2+2",
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_kernel_that_is_not_found(file: Path, say: Any, golden: Any, name: str) -> None:
+    code, out, err = say("show", WRONG[name])
+    assert (code, out) == (2, "")
+    golden(err.replace(f"{file.parent}/", ""), name)
+
+
+def test_a_module_is_found_on_the_path(file: Path, say: Any, monkeypatch: Any) -> None:
+    monkeypatch.delitem(sys.modules, "weave", raising=False)
+    assert say("run", "weave:double")[0] == 0
+    assert say("show", "warploom.kernels.elementwise.kernel:add")[0] == 0
+
+
+def test_the_cache_lists_explains_and_clears(file: Path, say: Any) -> None:
+    assert say("cache", "list")[1] == ""
+    assert say("cache", "explain", "weave.py:double") == (
+        1,
+        "double@default: not in the cache, and no other variant of it is\n",
+        "",
+    )
+    assert compile_example(file) == 1
+    assert say("cache", "explain", "weave.py:double")[1].startswith("double@default: in the cache")
+    rows = json.loads(say("cache", "list", "--json", "-")[1])["entries"]
+    assert [row["kind"] for row in rows] == ["source", "image"]
+    assert rows[0]["kernel"] == "double"
+    facts = json.loads(say("cache", "info", "--json", "-")[1])
+    assert (facts["entries"], facts["writable"]) == (2, True)
+    file.write_text(SOURCE.replace("* 2", "* 3"))
+    code, out, _ = say("cache", "explain", "weave.py:double")
+    assert code == 1
+    assert "the nearest entry is" in out
+    assert "source weave.double" in out
+    assert "argument" not in out
+    assert say("cache", "clear")[1] == "removed 2 entries\n"
+    assert say("cache", "list")[1] == ""
+
+
+def compile_example(file: Path) -> int:
+    """Put the example's cubin into the cache; returns the number of compilations."""
+    from warploom.base import target
+    from warploom.cli.kernel_name import find
+    from warploom.runtime import compile as compiler
+    from warploom.runtime.stats import counters
+
+    call = find(f"{file}:double").call("sim")
+    before = counters.compiles
+    compiler.gpu_image(call.kernel.request(call.arguments, 4), target.DEFAULT)
+    return counters.compiles - before
+
+
+def test_explain_a_code(say: Any) -> None:
+    code, out, _ = say("explain", "H006")
+    assert code == 0
+    assert out.startswith("H006: output overlaps itself\n(host and launch; wl.LaunchError)\n")
+    assert json.loads(say("explain", "H006", "--json", "-")[1])["title"] == "output overlaps itself"
+
+
+def test_explain_an_operation_shows_declaration_and_rules_together(say: Any) -> None:
+    code, out, _ = say("explain", "sync.barrier")
+    assert code == 0
+    for part in ("class Barrier(Op)", "simulator (warploom/sim/rules/sync.py", "CUDA (warploom/"):
+        assert part in out
+    data = json.loads(say("explain", "global_memory.load", "--json", "-")[1])
+    assert data["sources"]["simulator"]["place"].startswith("warploom/sim/rules/")
+    assert "machine" in data["stages"]
+
+
+def test_explain_a_kernel(file: Path, say: Any) -> None:
+    code, out, _ = say("explain", "weave.py:double")
+    assert code == 0
+    assert "line    8  global_memory.load: " in out
+    data = json.loads(say("explain", "weave.py:double", "--json", "-")[1])
+    assert data["written"] == ["y"]
+    assert {a["line"] for a in data["accesses"]} == {8}
+
+
+@pytest.mark.parametrize("word", ["R999", "tile.lod", "barrier", ""])
+def test_explain_what_does_not_exist(say: Any, golden: Any, word: str) -> None:
+    code, out, err = say("explain", *([word] if word else []))
+    assert (code, out) == (2, "")
+    golden(err, word or "nothing")
+
+
+def test_coverage_has_no_hole(say: Any) -> None:
+    code, out, _ = say("explain", "--coverage", "--json", "-")
+    data = json.loads(out)
+    assert data["holes"] == []
+    assert code == 0
+    assert len(data["operations"]) > 40
+
+
+def test_a_hole_is_an_answer(monkeypatch: pytest.MonkeyPatch, say: Any) -> None:
+    monkeypatch.setattr(explain.emits, "rule_of", lambda op: None)
+    code, out, _ = say("explain", "--coverage")
+    assert code == 1
+    assert "hole: sync.barrier: no cuda" in out
+
+
+def test_doctor_on_this_machine(file: Path, say: Any) -> None:
+    code, out, err = say("doctor")
+    assert (code, err) == (0, "")
+    for word in ("python ", "base ", "cu13 ", "nvrtc ", "gpu", "simulator  ready", "cache "):
+        assert word in out
+    facts = json.loads(say("doctor", "--json", "-")[1])
+    assert facts["packages"]["base"]["numpy"]
+    assert facts["cache"]["writable"]
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch, cuda: tuple[int, int], nvrtc: str) -> None:
+    """A machine with a GPU, a driver for a CUDA version, and an NVRTC."""
+    device = driver.DeviceFacts("NVIDIA H200", (9, 0), 132, 150 * 10**9, 232448)
+    replaced = {"problem": None, "driver_version": cuda, "device_count": 1}
+    for name, value in replaced.items():
+        monkeypatch.setattr(doctor.driver, name, lambda value=value: value)
+    monkeypatch.setattr(doctor.driver, "facts", lambda index: device)
+    monkeypatch.setattr(doctor, "nvrtc", SimpleNamespace(installed_version=lambda: nvrtc))
+
+
+@pytest.mark.parametrize(
+    ("cuda", "nvrtc", "code", "word"),
+    [
+        ((13, 0), "13.0.88", 0, "gpu:0      NVIDIA H200, 150.0 GB, compiles for sm_90a"),
+        ((13, 0), "none", 0, "advice: pip install 'warploom[cu13]' fits this driver"),
+        ((12, 4), "none", 0, "advice: pip install 'warploom[cu12]' fits this driver"),
+        ((12, 9), "13.0.88", 1, "fault: NVRTC 13.0.88 is newer than the driver (CUDA 12.9)"),
+        ((13, 1), "13.0.88", 0, "driver     CUDA 13.1"),
+    ],
+)
+def test_doctor_compares_driver_and_compiler(
+    file: Path,
+    say: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    cuda: tuple[int, int],
+    nvrtc: str,
+    code: int,
+    word: str,
+) -> None:
+    pretend(monkeypatch, cuda, nvrtc)
+    answer = say("doctor")
+    assert answer[0] == code
+    assert word in answer[1]
