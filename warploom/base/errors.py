@@ -417,6 +417,9 @@ M017 registers set the wrong way
 M018 warps of two groups at one barrier
     A named barrier counts threads, whoever they are: groups that use one number at the same time
     release each other.
+M019 memory in use
+    Shared memory is written while a copy or a product that was begun before still reads or writes
+    it. Wait for the product to retire, or for the copy to be done.
 """)
 
 # D: deadlock
