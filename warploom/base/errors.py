@@ -516,6 +516,8 @@ C007 driver too old
     The installed driver cannot load code of this CUDA version.
 C008 disk full
     There is no space left for the cache. Compiled kernels live in memory for this process only.
+C009 target without an operation
+    The kernel uses an operation that the architecture does not have, which it is compiled for.
 """)
 
 # E: engine and models
