@@ -38,6 +38,28 @@ def test_functions_stay_readable(path: Path) -> None:
     assert not long, "; ".join(long)
 
 
+# Kernels that are to read like a program -> lines at most, with what they inline from their file;
+# blank lines, comments and docstrings do not count.
+KERNELS = {"kernels/gemm/kernel.py": (("place", "finished", "gemm"), 120)}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_kernel_reads_like_a_program(name: str) -> None:
+    functions, most = KERNELS[name]
+    text = (ROOT / "warploom" / name).read_text(encoding="utf-8")
+    lines = text.splitlines()
+    found = {n.name: n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef)}
+    size = 0
+    for function in functions:
+        node = found[function]
+        manual = node.body[0] if ast.get_docstring(node) else None
+        for number in range(node.lineno, (node.end_lineno or 0) + 1):
+            in_manual = manual and manual.lineno <= number <= (manual.end_lineno or 0)
+            line = lines[number - 1].strip()
+            size += bool(line) and not line.startswith("#") and not in_manual
+    assert 0 < size <= most, f"{name}: {size} lines"
+
+
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_a_module_opens_with_what_it_is(path: Path) -> None:
     text = path.read_text(encoding="utf-8")

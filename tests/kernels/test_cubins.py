@@ -23,9 +23,11 @@ import numpy as np
 import pytest
 
 from warploom import kernels
+from warploom.base.errors import CompileError
 from warploom.base.target import SM_80, SM_89, SM_90A, Target
 from warploom.codegen.declared import counted, declared
 from warploom.codegen.emitter import emit
+from warploom.ir.kernel import walk
 from warploom.runtime import nvrtc
 from warploom.runtime.compile import machine_kernel
 from warploom.runtime.examples import Make
@@ -119,7 +121,12 @@ def test_cubin(name: str, request: pytest.FixtureRequest) -> None:
 @pytest.mark.parametrize("target", [SM_80, SM_89], ids=str)
 @pytest.mark.parametrize("name", examples())
 def test_other_architectures(name: str, target: Target) -> None:
-    """Level 1 compiles for sm_80 and later, without a spill."""
+    """Level 1 compiles for sm_80 and later, without a spill; roles and copies are refused there."""
+    whole, _ = build(name, SM_90A)
+    if not all(target.has(op.SINCE) for op in walk(whole.body)):
+        with pytest.raises(CompileError, match=f"needs sm_90.*compiled for {target}"):
+            build(name, target)
+        return
     lowered, made = build(name, target)
     assert not made.notes, "\n".join(note.render() for note in made.notes)
     assert counted(made.ptx) == declared(lowered)

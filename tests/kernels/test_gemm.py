@@ -1,5 +1,7 @@
 """Matrix products against float64: layouts, ragged shapes, trip counts, what is refused."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -206,10 +208,14 @@ def run_on_simulator(a, b, chosen):
     return out
 
 
+def shape(m, n, k, b_t=True, width=2):
+    return config.Shape(m, n, k, False, b_t, width, 132)
+
+
 @pytest.mark.parametrize("b_t", [False, True])
 @pytest.mark.parametrize("width", [2, 4])
 def test_every_candidate_fits(b_t, width):
-    for chosen in config.candidates(b_t, width):
+    for chosen in config.candidates(shape(1, 1, 1, b_t, width)):
         stage = (chosen.BM + chosen.BN) * chosen.BK * 2
         slices = 2 * chosen.BM * chosen.EN * width
         assert stage * chosen.STAGES + slices <= 227 * 1024
@@ -221,10 +227,34 @@ def test_every_candidate_fits(b_t, width):
 def test_the_choice_fills_the_machine():
     """One round of tiles where the shape allows it, and whole tiles for large products."""
     for n in (14336, 28672):
-        few = config.choose(16, n, 4096, False, True, 2, 132)
+        few = config.choose(shape(16, n, 4096))
         assert 120 <= few.tiles(16, n) <= 132
-    large = config.choose(8192, 8192, 8192, False, True, 2, 132)
+    large = config.choose(shape(8192, 8192, 8192))
     assert large.BM * large.BN == 128 * 256
+
+
+def test_a_measured_tile_wins(tmp_path, monkeypatch):
+    """The table of the machine with as many SMs decides for the keys that it has."""
+    best = config.fitted(64, 64, 1, 2)
+    row = {"key": "nt/2/512x512x512", "config": best.constants()}
+    (tmp_path / "other.json").write_text(json.dumps({"sms": 78, "rows": []}))
+    (tmp_path / "this.json").write_text(json.dumps({"sms": 132, "rows": [row]}))
+    monkeypatch.setattr(config, "_TABLES", tmp_path)
+    config.choose.cache_clear()
+    config.measured.cache_clear()
+    assert config.choose(shape(512, 512, 512)) == best
+    assert config.choose(shape(512, 512, 576)) != best
+    config.choose.cache_clear()
+    config.measured.cache_clear()
+
+
+def test_committed_tables_name_tiles_that_fit():
+    for sms in (132,):
+        for key, chosen in config.measured(sms).items():
+            layout, width, _ = key.split("/")
+            stage = (chosen.BM + chosen.BN) * chosen.BK * 2
+            assert stage * chosen.STAGES + 2 * chosen.BM * chosen.EN * int(width) <= 227 * 1024
+            assert layout in LAYOUTS and chosen.BN % chosen.EN == 0
 
 
 def test_wrong_arguments(randn):

@@ -324,6 +324,11 @@ L013 product that the matrix unit cannot do
     M is a multiple of 64, N of 8 up to 256, K of 16 for 16-bit elements.
 L014 product in a role of another size
     A product runs in the four warps of a warpgroup.
+L015 window off the atoms of a swizzle
+    A swizzle repeats every 8 rows, and along a row in panels of its span: a window of a shared tile
+    starts on both, and provably so.
+L016 accumulator copied in flight
+    Registers that the matrix unit still writes cannot be moved to others.
 B001 too much shared memory
     The block needs more shared memory than the hardware has.
 B010 roles ask for too many registers
@@ -363,11 +368,11 @@ P011 bytes of an item unknown
     An item announces its bytes once, as a constant, so its copies stand directly in the `put`.
 P012 more items held than there are
     A role that holds as many items as the pipe has stages waits for one that nobody can fill.
-P013 pipe made inside a role
-    Barriers are made before roles begin.
+P013 shared memory made too late
+    Pipes, barriers and shared tiles belong to the block: they are made before its roles begin.
 P014 tile of registers used in another role
     Registers belong to the warps that hold them.
-P015 name bound where some threads are
+P015 name bound where one thread is
     What one thread computes is not known to the others.
 P016 `with` of something else
     `with` opens regions of a kernel only.
@@ -375,6 +380,22 @@ P017 roles before the end
     A block is divided for the rest of the kernel.
 P018 statement between roles
     Every warp belongs to a role there; what all share stands before.
+P019 pipe or region in one thread
+    All threads of a role count the items of its pipes, and one thread cannot become fewer.
+P020 done by every thread
+    A copy, an announcement or a commit is the work of one thread: `with wl.one_thread():`.
+P021 tile of registers in one thread
+    A tile lies in the registers of all threads of a role; one thread works with scalars.
+P022 item handed back twice
+    The producer counts one release of every role for an item.
+P023 item handed back elsewhere
+    An item goes back in the loop, branch or region in which it was taken, so that each goes back once.
+P024 item used after its release
+    The producer may fill an item anew as soon as it was handed back.
+P025 items handed back in another order
+    With `behind`, items are counted: all of a pipe alike, in the order in which they were taken.
+P026 item never handed back
+    The producer waits for every item; one that stays stops the pipe after some rounds.
 """)
 
 # M: memory
@@ -412,6 +433,9 @@ M017 registers set the wrong way
 M018 warps of two groups at one barrier
     A named barrier counts threads, whoever they are: groups that use one number at the same time
     release each other.
+M019 memory in use
+    Shared memory is written while a copy or a product that was begun before still reads or writes
+    it. Wait for the product to retire, or for the copy to be done.
 """)
 
 # D: deadlock
@@ -508,6 +532,8 @@ C007 driver too old
     The installed driver cannot load code of this CUDA version.
 C008 disk full
     There is no space left for the cache. Compiled kernels live in memory for this process only.
+C009 target without an operation
+    The kernel uses an operation that the architecture does not have, which it is compiled for.
 """)
 
 # E: engine and models

@@ -35,6 +35,7 @@ from warploom.ir.op import Block, Loc, Value
 from warploom.ir.ops import control
 from warploom.ir.ops import scalar as scalars
 from warploom.language import core
+from warploom.language.product import Pending, begun
 from warploom.language.values import Scalar, Tensor, Tile, Window, kind_of
 
 
@@ -198,9 +199,10 @@ def _plan(
             leaves.append(pair[0])
             continue
         leaves.append(None)
+        pending = any(isinstance(leaf, Pending) for leaf in pair)
         for block, values, leaf in zip(blocks, yielded, pair, strict=True):
             with frame.building.builder.inside(block):
-                values.append(converted(leaf, dtype))
+                values.append(begun(leaf) if pending else converted(leaf, dtype))
     return form, leaves
 
 

@@ -8,7 +8,7 @@ every way.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from warploom.base.dtypes import DType
@@ -89,6 +89,12 @@ def same_form(a: Form, b: Form) -> bool:
     return isinstance(a, Leaf) and isinstance(b, Leaf)
 
 
+def settled_type(value: Value) -> types.Type:
+    """The type of a tile as it is when nothing is in flight."""
+    type = value.type
+    return replace(type, pending=False) if isinstance(type, types.Tile) else type
+
+
 def is_number(leaf: Any) -> bool:
     """Whether a leaf is a number of Python, which has no dtype yet."""
     return isinstance(leaf, bool | int | float)
@@ -128,9 +134,14 @@ def joint_dtype(a: Any, b: Any) -> DType | None:
         if first.is_bool != second.is_bool:
             raise Differs(leaf_text(a), leaf_text(b))
         return max(first, second, key=lambda t: (t.is_float, t.bits))
-    if isinstance(a, Pending) and isinstance(b, Pending) and a.value.type == b.value.type:
-        return core.dtype_of(a.value)
     if isinstance(a, Tile | Pending) or isinstance(b, Tile | Pending):
+        # An accumulator may be pending on one way only.
+        if isinstance(a, Pending) or isinstance(b, Pending):
+            if not isinstance(a, Tile | Pending) or not isinstance(b, Tile | Pending):
+                raise Differs(leaf_text(a), leaf_text(b))
+            if settled_type(a.value) != settled_type(b.value):
+                raise Differs(leaf_text(a), leaf_text(b))
+            return core.dtype_of(a.value)
         dtype = None
         if isinstance(a, Tile) and isinstance(b, Tile) and a.shape == b.shape:
             dtype = core.joined_dtype(a.dtype, b.dtype)

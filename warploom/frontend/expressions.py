@@ -349,10 +349,8 @@ def subscript(frame: Frame, node: ast.Subscript) -> Any:
             return window(owner, index)
         if isinstance(owner, Tile):
             return sub_tile(owner, index)
-        if isinstance(owner, Handle) and hasattr(owner, "__getitem__"):
-            return owner[index]
         if isinstance(owner, Handle):
-            raise Refused("T015", f"{kind_of(owner)} has no elements")
+            return owner[index]
         if isinstance(owner, Window):
             raise Refused(
                 "T015", "a window is not indexed again", hint="load it first: `wl.load(x[…])[…]`"

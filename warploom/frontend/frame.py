@@ -147,7 +147,7 @@ class Frame:
         self, refused: Refused, node: ast.AST, arguments: Mapping[str, ast.AST] | None = None
     ) -> Problem:
         """A refusal of the language, placed at the argument that it blames, or at `node`."""
-        place = (arguments or {}).get(refused.argument, node)
+        place = refused.place or (arguments or {}).get(refused.argument, node)
         return self.problem(
             refused.code,
             refused.message,
@@ -229,10 +229,10 @@ class Frame:
                 notes=["registers belong to the warps that hold them"],
                 hint="make it inside the role, or hand it over in shared memory",
             )
-        if unbound.reason == "region":
+        if unbound.reason == "thread":
             return self.problem(
                 "P015",
-                f"`{name}` is bound inside a `with` only that some threads run",
+                f"`{name}` is bound inside a `with` that one thread runs",
                 node,
                 unbound.place,
                 hint=f"bind `{name}` outside of it",

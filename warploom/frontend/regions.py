@@ -19,7 +19,7 @@ from warploom.frontend.scopes import assigned
 from warploom.frontend.targets import assign
 from warploom.language.context import Refused
 from warploom.language.product import Pending
-from warploom.language.regions import Region
+from warploom.language.regions import Names, Region
 from warploom.language.roles import RoleRegion, Roles
 from warploom.language.values import Tile, kind_of
 
@@ -28,13 +28,18 @@ from warploom.language.values import Tile, kind_of
 def with_statement(frame: Frame, node: ast.With) -> None:
     """Open regions from left to right, read the body, close them from right to left."""
     opened: list[Region] = []
-    before = dict(frame.names)
+    before, found = dict(frame.names), len(frame.reports.found)
+    frame.depth += 1  # nothing returns out of a region
     try:
         for item in node.items:
             opened.append(_open(frame, node, item))
         execute(frame, node.body)
     finally:
-        _close(frame, node, opened, before)
+        frame.depth -= 1
+        problem = _close(frame, node, opened, before)
+    # What is missing at the end of a region may be in statements that were refused.
+    if problem is not None and len(frame.reports.found) == found:
+        raise problem
 
 
 def _open(frame: Frame, node: ast.With, item: ast.withitem) -> Region:
@@ -63,15 +68,19 @@ def _open(frame: Frame, node: ast.With, item: ast.withitem) -> Region:
 
 def _check_last(frame: Frame, node: ast.With) -> None:
     """Roles end a kernel, and hold nothing but roles."""
-    if frame.chain or frame.depth or frame.source.tree.body[-1] is not node:
+    if frame.chain or frame.depth > 1 or frame.source.tree.body[-1] is not node:
         raise frame.problem(
             "P017",
             "`wl.roles()` is not the last statement of the kernel",
             node,
             hint="loops and branches go inside each role",
         )
-    for inner in node.body:
-        if not isinstance(inner, ast.With | ast.If | ast.Pass | ast.For):
+    todo: list[ast.stmt] = list(node.body)
+    while todo:
+        inner = todo.pop(0)
+        if isinstance(inner, ast.If | ast.For):
+            todo = [*inner.body, *inner.orelse, *todo]
+        elif not isinstance(inner, ast.With | ast.Pass):
             raise frame.problem(
                 "P018", "inside `wl.roles()` stand roles only", inner, hint="put it before"
             )
@@ -86,7 +95,10 @@ def _hide_tiles(frame: Frame) -> None:
             frame.names[name] = Unbound("role", frame.bound_at.get(name))
 
 
-def _close(frame: Frame, node: ast.With, opened: list[Region], before: dict[str, Any]) -> None:
+def _close(
+    frame: Frame, node: ast.With, opened: list[Region], before: dict[str, Any]
+) -> Problem | None:
+    """Close the regions, and settle what becomes of the names that the body has bound."""
     problem: Problem | None = None
     for region, item in zip(reversed(opened), reversed(node.items[: len(opened)]), strict=True):
         frame.at(item.context_expr)
@@ -94,12 +106,14 @@ def _close(frame: Frame, node: ast.With, opened: list[Region], before: dict[str,
             region.leave()
         except Refused as refused:
             problem = frame.located(refused, item.context_expr)
-    if any(region.ends_names for region in opened):
-        after, frame.names = frame.names, before
-        for name in assigned([node]):
-            if after.get(name) is POISON:
-                frame.names[name] = POISON
-            elif name not in before:
-                frame.names[name] = Unbound("region", frame.bound_at.get(name))
-    if problem is not None:
-        raise problem
+    kinds = {region.names for region in opened}
+    if kinds <= {Names.KEPT}:
+        return problem
+    after, frame.names = frame.names, before
+    for name in assigned([node]):
+        value = after.get(name)
+        if value is POISON:
+            frame.names[name] = POISON
+        elif Names.LOST in kinds and value is not before.get(name, POISON):
+            frame.names[name] = Unbound("thread", frame.bound_at.get(name))
+    return problem

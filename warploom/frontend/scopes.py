@@ -98,7 +98,7 @@ class Liveness:
             return self.loop(node, out)
         if isinstance(node, ast.With):
             out = self.body(node.body, out)
-            for item in node.items:
+            for item in reversed(node.items):
                 if item.optional_vars is not None:
                     out -= _whole_targets(item.optional_vars)
                 out |= reads(item.context_expr)

@@ -21,6 +21,7 @@ from warploom.ir.roles import walk_roles
 from warploom.ir.types import Regs, Scalar
 from warploom.ir.verifier import VerifyError
 
+_CHUNK = 16  # bytes that a swizzle keeps together
 _EXTENT = 1 << 20  # of tensors: no window with a small start leaves them
 _STRIDES = (3, 5, 7, 11, 13, 17)
 
@@ -201,9 +202,12 @@ def _verify_access(
     groups = [_coordinate(layout, a) for a in range(len(layout.shape))]
     if op.vec > 1:
         groups[op.axis] = _check_groups(groups[op.axis], op.axis, op.vec)
-    strides = _check_linear(offsets, groups, layout)
-    varies = op.vec > 1 and len(np.unique(groups[op.axis])) > 1
-    check(not varies or strides[op.axis] == 1, f"a vector along a stride of {strides}")
+    if _is_swizzled(op):
+        _check_apart(offsets, groups, layout)
+    else:
+        strides = _check_linear(offsets, groups, layout)
+        varies = op.vec > 1 and len(np.unique(groups[op.axis])) > 1
+        check(not varies or strides[op.axis] == 1, f"a vector along a stride of {strides}")
     if writes and active is not None:
         _check_once(active, groups, layout)
 
@@ -236,6 +240,26 @@ def _check_linear(offsets: np.ndarray, groups: list[np.ndarray], layout: Layout)
         follows = follows + stride * (group - first)
     check(bool((follows == wanted).all()), f"offsets do not follow {layout}")
     return strides
+
+
+def _is_swizzled(op: Op) -> bool:
+    """Whether the buffer of an access mixes the chunks of its lines; it starts at a line then."""
+    if not isinstance(op, shared_memory.Load | shared_memory.Store):
+        return False
+    buffer = op.buffer.owner
+    return isinstance(buffer, shared_memory.BufferOp) and buffer.align > _CHUNK
+
+
+def _check_apart(offsets: np.ndarray, groups: list[np.ndarray], layout: Layout) -> None:
+    """Offsets are equal where coordinates are, and differ where those differ."""
+    shape = np.broadcast_shapes(offsets.shape, *(g.shape for g in groups))
+    element = np.zeros(shape, np.int64)
+    for axis, group in enumerate(groups):
+        element = element * layout.covered(axis) + group
+    pairs = np.stack([element.ravel(), np.broadcast_to(offsets, shape).ravel()], axis=1)
+    distinct = len(np.unique(pairs, axis=0))
+    counts = {len(np.unique(column)) for column in pairs.T}
+    check(counts == {distinct}, f"two elements of {layout} share a place")
 
 
 def _check_once(active: np.ndarray, groups: list[np.ndarray], layout: Layout) -> None:

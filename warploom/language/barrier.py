@@ -6,7 +6,15 @@ from typing import Any
 
 from warploom.ir.op import Value
 from warploom.ir.ops import mbarrier, sync
-from warploom.language.context import Handle, Refused, builder, vocabulary
+from warploom.language.context import (
+    Handle,
+    Refused,
+    builder,
+    need_one_thread,
+    need_top,
+    vocabulary,
+)
+from warploom.language.shared import slot_number
 from warploom.language.values import Scalar, index_value
 
 
@@ -24,7 +32,7 @@ class Barrier(Handle):
 
     def __getitem__(self, index: Any) -> Barrier:
         """One of several."""
-        at = index_value(index, "[0]")
+        at = slot_number(index, self.count, repr(self))
         return Barrier(builder().emit(mbarrier.At(barriers=self.value, index=at)), 1)
 
     def one(self) -> Value:
@@ -38,6 +46,7 @@ class Barrier(Handle):
 
         Executes: every thread that reaches it. Since: sm_90. PTX: mbarrier.arrive.
         """
+        _constant("count", count, 1)
         builder().add(mbarrier.Arrive(barrier=self.one(), count=count))
 
     def expect(self, bytes: int) -> None:
@@ -45,6 +54,8 @@ class Barrier(Handle):
 
         Executes: every thread that reaches it. Since: sm_90. PTX: mbarrier.arrive.expect_tx.
         """
+        _constant("bytes", bytes, 0)
+        need_one_thread("announce these bytes")
         builder().add(mbarrier.Expect(barrier=self.one(), bytes=bytes))
 
     def wait(self, parity: Scalar | int) -> None:
@@ -63,6 +74,11 @@ class Barrier(Handle):
         return Scalar(builder().emit(mbarrier.Test(barrier=self.one(), parity=at)))
 
 
+def _constant(name: str, number: Any, least: int) -> None:
+    if isinstance(number, bool) or not isinstance(number, int) or number < least:
+        raise Refused("F027", f"`{name}` is a constant from {least} up", argument=name)
+
+
 @vocabulary
 def barrier(count: int = 1, arrivals: int = 1) -> Barrier:
     """`count` mbarriers in shared memory whose phases take `arrivals` arrivals each.
@@ -71,9 +87,9 @@ def barrier(count: int = 1, arrivals: int = 1) -> Barrier:
 
     Executes: the block, before its roles split. Since: sm_90. PTX: mbarrier.init.
     """
-    for name, number in (("count", count), ("arrivals", arrivals)):
-        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise Refused("F027", f"`{name}` is a constant from 1 up", argument=name)
+    _constant("count", count, 1)
+    _constant("arrivals", arrivals, 1)
+    need_top("a barrier")
     made = mbarrier.Alloc(count=count, arrivals=arrivals)
     return Barrier(builder().emit(made), count)
 

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, TypeVar
 from warploom.base.errors import error
 from warploom.ir.affine import ScalarFacts
 from warploom.ir.builder import Builder
+from warploom.ir.op import Block, Loc
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,9 +37,14 @@ class Handle:
 
     attributes: ClassVar[tuple[str, ...]] = ()
 
+    def __getitem__(self, index: Any) -> Any:
+        """An element, where the thing has some."""
+        raise Refused("T015", f"{self!r} has no elements")
+
 
 class Refused(Exception):
-    """Arguments that do not fit. `argument` names the parameter to point at, if one is to blame."""
+    """Arguments that do not fit. `argument` names the parameter to point at, if one is to blame;
+    `place` is where to point if it is not at this call."""
 
     def __init__(
         self,
@@ -49,6 +55,7 @@ class Refused(Exception):
         label: str = "",
         notes: tuple[str, ...] = (),
         hint: str = "",
+        place: Loc | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -57,12 +64,14 @@ class Refused(Exception):
         self.label = label
         self.notes = notes
         self.hint = hint
+        self.place = place
 
 
 @dataclass(slots=True)
 class Building:
     """One kernel under construction. `written` holds the parameters that it stores to, `copies`
-    counts the bodies of compile-time loops."""
+    counts the bodies of compile-time loops, `top` is the block of what the whole block does,
+    `alone` says that one thread does what is being read."""
 
     builder: Builder
     facts: ScalarFacts = field(default_factory=ScalarFacts)
@@ -71,7 +80,12 @@ class Building:
     roles: Any = None  # the `wl.roles()` of the kernel
     role: Any = None  # the plan of the role whose body is being read
     put: Any = None  # the open `put` of that role
+    alone: bool = False
     pipes: list[Any] = field(default_factory=list)
+    top: Block = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.top = self.builder.block
 
 
 _CURRENT: ContextVar[Building | None] = ContextVar("warploom_building", default=None)
@@ -100,6 +114,28 @@ def current() -> Building:
             hint="put the code into a function under `@wl.kernel` and launch it: `kernel[grid](…)`",
         )
     return kernel
+
+
+def need_top(what: str) -> None:
+    """Refuse what belongs to the whole block, in a role, a loop or a branch."""
+    held = current()
+    if held.builder.block is not held.top:
+        where = "a role" if held.role is not None else "a run-time loop or branch"
+        raise Refused(
+            "P013",
+            f"{what} is made inside {where}",
+            hint="make it at the top level of the kernel, before `wl.roles()`",
+        )
+
+
+def need_one_thread(what: str) -> None:
+    """Refuse what each thread would do again, outside a region of one thread."""
+    if not current().alone:
+        raise Refused(
+            "P020",
+            f"every thread that comes here would {what}",
+            hint="put it under `with wl.one_thread():`",
+        )
 
 
 def builder() -> Builder:

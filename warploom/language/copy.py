@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.ir.ops import tma
-from warploom.language import context
+from warploom.language import context, core
 from warploom.language.barrier import Barrier
-from warploom.language.context import Refused, builder, vocabulary
+from warploom.language.context import Refused, builder, need_one_thread, vocabulary
 from warploom.language.shared import Shared
 from warploom.language.values import Window, kind_of
 
@@ -23,6 +23,11 @@ def copy_async(source: Any, target: Any, barrier: Barrier | None = None, cache: 
 
     Shapes: equal. Executes: one thread. Since: sm_90. PTX: cp.async.bulk.tensor.
     """
+    if cache not in tma.CACHE:
+        raise Refused(
+            "T015", f"`cache` is one of {', '.join(map(repr, tma.CACHE))}", argument="cache"
+        )
+    need_one_thread("begin this copy")
     if isinstance(source, Window) and isinstance(target, Shared):
         _load(source, target, barrier, cache)
     elif isinstance(source, Shared) and isinstance(target, Window):
@@ -42,7 +47,12 @@ def _kind(given: Any) -> str:
 
 def _check(window: Window, tile: Shared) -> None:
     if window.shape != tile.shape or window.tensor.dtype != tile.dtype:
-        raise Refused("T005", f"{window!r} does not fit {tile!r}")
+        raise Refused(
+            "T005",
+            f"a window of {core.with_article(window.tensor.dtype)} tensor of shape "
+            f"{core.shape_text(window.shape)} does not fit {tile!r}",
+        )
+    tile.check_single()
 
 
 def _load(window: Window, tile: Shared, barrier: Barrier | None, cache: str) -> None:
@@ -57,6 +67,10 @@ def _load(window: Window, tile: Shared, barrier: Barrier | None, cache: str) -> 
                 hint="give `barrier=`, or copy inside `with ring.put() as …`",
             )
         barrier = put.announce(tile)
+    elif not isinstance(barrier, Barrier):
+        raise Refused(
+            "T015", f"`barrier` is an mbarrier, not {kind_of(barrier)}", argument="barrier"
+        )
     builder().add(
         tma.Load(
             tensor=window.tensor.value,
@@ -64,6 +78,7 @@ def _load(window: Window, tile: Shared, barrier: Barrier | None, cache: str) -> 
             sizes=window.sizes,
             target=tile.value,
             barrier=barrier.one(),
+            multicast=None,
             cache=cache,
         )
     )
@@ -89,6 +104,7 @@ def copy_commit() -> None:
 
     Executes: one thread. Since: sm_90. PTX: cp.async.bulk.commit_group.
     """
+    need_one_thread("close a group of its own")
     builder().add(tma.Commit())
 
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from warploom.ir.op import Block
-from warploom.ir.ops import control, mbarrier, wgmma
+from warploom.ir.kernel import walk
+from warploom.ir.ops import mbarrier
 from warploom.ir.ops import roles as role_ops
 from warploom.ir.ops import shared as shared_ops
-from warploom.ir.ops.control import Yield
 from warploom.language.barrier import Barrier
-from warploom.language.context import Handle, Refused, builder, current, vocabulary
-from warploom.language.product import Pending
-from warploom.language.regions import Region
+from warploom.language.context import Handle, Refused, builder, current, need_top, vocabulary
+from warploom.language.item import Get, Item
+from warploom.language.regions import Alone
 from warploom.language.roles import RolePlan
 from warploom.language.shared import Shared
-from warploom.language.values import Scalar, kind_of, wrap
+from warploom.language.values import Scalar, wrap
 
 _MOST_STAGES = 64
 
@@ -27,9 +26,10 @@ class Pipe(Handle):
     attributes = ("put", "take", "get")
 
     def __init__(self, number: int, stages: int, buffers: tuple[Shared, ...]) -> None:
-        self.number = number
         self.stages = stages
         self.buffers = buffers
+        # A role may stand at both ends, and counts for each.
+        self.put_ring, self.taken_ring = 2 * number, 2 * number + 1
         self.full_op = builder().add(mbarrier.Alloc(count=stages, arrivals=1), "full")
         # The count of arrivals is known when all roles are.
         self.empty_op = builder().add(mbarrier.Alloc(count=stages, arrivals=1), "empty")
@@ -39,7 +39,7 @@ class Pipe(Handle):
         self.consumers: list[RolePlan] = []
 
     def __repr__(self) -> str:
-        return f"a pipe of {self.stages} stages"
+        return f"a pipe of {self.stages} stage{'s' if self.stages > 1 else ''}"
 
     def put(self) -> Put:
         """`with ring.put() as (a, b):` waits for a free item; copies begun inside fill it."""
@@ -47,11 +47,20 @@ class Pipe(Handle):
 
     def take(self) -> Item:
         """The next item, once it is full; hand it back with `release`."""
-        _enter_once(self.consumers, self, "take")
-        position = builder().add(role_ops.Position(ring=self.number, stages=self.stages))
+        plan = _join(self.consumers, "take")
+        held = [i for i in plan.items if i.pipe is self and not i.released]
+        if len(held) >= self.stages:
+            raise Refused(
+                "P012",
+                f"{len(held) + 1} items would be held of {self.stages}",
+                hint="use more stages, or release an item first",
+            )
+        position = builder().add(role_ops.Position(ring=self.taken_ring, stages=self.stages))
         slot, phase = (wrap(v) for v in position.results)
         self.full[slot].wait(phase)
-        return Item(self, slot)
+        item = Item(self, slot)
+        plan.items.append(item)
+        return item
 
     def get(self, behind: int = 0) -> Get:
         """`with ring.get() as (a, b):` is take and release."""
@@ -71,46 +80,59 @@ class Pipe(Handle):
                 "P007",
                 f"several replicas put into one pipe: {names}",
                 hint="give each its own pipe",
+                place=self.full_op.loc,
             )
         if bool(producers) != bool(consumers):
-            side = "takes from" if producers else "puts into"
-            raise Refused("P008", f"no role {side} a pipe that another role uses")
+            side, other = ("takes from", "puts into") if producers else ("puts into", "takes from")
+            names = ", ".join(f"`{p.name}`" for p in producers or consumers)
+            raise Refused(
+                "P008",
+                f"no role {side} this pipe, and {names} {other} it",
+                hint="both ends are needed; guard both by the same constant",
+                place=self.full_op.loc,
+            )
         self.empty_op.arrivals = max(1, sum(p.warps * p.replicas for p in consumers))
 
 
-def _enter_once(users: list[RolePlan], pipe: Pipe, verb: str) -> None:
-    plan = current().role
+def _join(users: list[RolePlan], verb: str) -> RolePlan:
+    """Enter the present role as a user of an end of a pipe."""
+    plan: RolePlan | None = current().role
     if plan is None:
         raise Refused("P009", f"`{verb}` stands outside a role", hint="pipes join roles")
-    if plan not in users:
+    if current().alone:
+        raise Refused(
+            "P019",
+            f"`{verb}` stands where one thread acts",
+            notes=("all threads of a role count its items",),
+        )
+    if not any(p is plan for p in users):
         users.append(plan)
+    return plan
 
 
-class Put(Region):
-    """The filling of one item."""
+class Put(Alone):
+    """The filling of one item, by one thread."""
 
     keyword = "`put`"
 
     def __init__(self, pipe: Pipe) -> None:
+        super().__init__("role")
         self.pipe = pipe
         self.bytes = 0
-        self.block = Block()
-        self.outer: Block | None = None
         self.barrier: Barrier | None = None
         self.expect: mbarrier.Expect | None = None
 
     def enter(self) -> Any:
-        """Wait until the item is free, and open the thread that fills it."""
+        """Open the thread that fills the item, and let it wait until the item is free."""
         held = current()
         if held.put is not None:
             raise Refused("P010", "a `put` stands inside another one")
         pipe = self.pipe
-        _enter_once(pipe.producers, pipe, "put")
-        position = builder().add(role_ops.Position(ring=pipe.number, stages=pipe.stages))
+        _join(pipe.producers, "put")
+        position = builder().add(role_ops.Position(ring=pipe.put_ring, stages=pipe.stages))
         slot, phase = (wrap(v) for v in position.results)
+        self.begin_thread()
         pipe.empty[slot].wait(phase ^ 1)
-        self.outer = builder().block
-        builder().block = self.block
         self.barrier = pipe.full[slot]
         self.expect = builder().add(mbarrier.Expect(barrier=self.barrier.one(), bytes=0))
         held.put = self
@@ -132,12 +154,10 @@ class Put(Region):
 
     def leave(self) -> None:
         """Close the thread: the bytes are known now."""
-        assert self.outer is not None and self.expect is not None
+        assert self.expect is not None
         self.expect.bytes = self.bytes
-        builder().add(Yield())
-        builder().block = self.outer
         current().put = None
-        builder().add(control.OneThread(body=self.block))
+        self.end_thread()
 
 
 def _bytes(tile: Shared) -> int:
@@ -145,82 +165,6 @@ def _bytes(tile: Shared) -> int:
     for extent in tile.shape:
         total *= extent
     return total
-
-
-class Item(Handle):
-    """One item taken from a pipe: unpack it into its tiles, and release it."""
-
-    attributes = ("release",)
-
-    def __init__(self, pipe: Pipe, slot: Scalar) -> None:
-        self.pipe = pipe
-        self.slot = slot
-        self.tiles = pipe.views(slot)
-
-    def __repr__(self) -> str:
-        return f"an item of {self.pipe!r}"
-
-    def __iter__(self) -> Iterator[Shared]:
-        return iter(self.tiles)
-
-    def __len__(self) -> int:
-        return len(self.tiles)
-
-    def __getitem__(self, index: int) -> Shared:
-        return self.tiles[index]
-
-    def release(self, after: Pending | None = None, behind: int = 0) -> None:
-        """Hand the item back. `after` is the pending product that reads it; with `behind=n` the
-        item taken n before this one goes back now instead, when its product has retired, and what a
-        loop still holds goes back at its end.
-
-        Executes: one thread of each warp of the role. Since: sm_90. PTX: mbarrier.arrive.
-        """
-        pipe = self.pipe
-        if isinstance(behind, bool) or not isinstance(behind, int) or behind < 0:
-            raise Refused("F027", "`behind` is a constant from 0 up", argument="behind")
-        if behind >= pipe.stages:
-            raise Refused(
-                "P012",
-                f"{behind + 1} items would be held of {pipe.stages}",
-                argument="behind",
-                hint="use more stages: the producer would wait for ever",
-            )
-        if after is not None:
-            if not isinstance(after, Pending):
-                raise Refused(
-                    "T015", f"`after` is a pending product, not {kind_of(after)}", argument="after"
-                )
-            after.settle(behind)
-        elif behind:
-            builder().add(wgmma.Drain(pending=behind))
-        builder().add(
-            role_ops.HandBack(
-                empty=pipe.empty.value, ring=pipe.number, stages=pipe.stages, behind=behind
-            )
-        )
-
-
-class Get(Region):
-    """Take and release around a block."""
-
-    keyword = "`get`"
-
-    def __init__(self, pipe: Pipe, behind: int) -> None:
-        self.pipe = pipe
-        self.behind = behind
-        self.item: Item | None = None
-
-    def enter(self) -> Any:
-        """Take."""
-        self.item = self.pipe.take()
-        tiles = self.item.tiles
-        return tiles[0] if len(tiles) == 1 else tiles
-
-    def leave(self) -> None:
-        """Release."""
-        assert self.item is not None
-        self.item.release(behind=self.behind)
 
 
 @vocabulary
@@ -235,22 +179,29 @@ def pipe(stages: int, slots: Sequence[Shared] | Shared) -> Pipe:
     """
     if isinstance(stages, bool) or not isinstance(stages, int) or not 1 <= stages <= _MOST_STAGES:
         raise Refused("F027", f"`stages` is a constant from 1 to {_MOST_STAGES}", argument="stages")
-    given = (slots,) if isinstance(slots, Shared) else tuple(slots)
-    buffers = []
-    for tile in given:
-        if not isinstance(tile, Shared) or tile.type.slots:
-            raise Refused(
-                "T015", "`slots` are `wl.shared` tiles without slots of their own", argument="slots"
-            )
-        owner = tile.value.owner
-        if not isinstance(owner, shared_ops.Alloc):
-            raise Refused("T015", "`slots` are buffers, not views of them", argument="slots")
-        owner.slots = stages
-        tile.value.type = owner.infer()[0]
-        buffers.append(tile)
+    need_top("a pipe")
+    given = (slots,) if isinstance(slots, Shared) else slots
+    if not isinstance(given, tuple | list) or not given:
+        raise Refused("T015", "`slots` is a list of `wl.shared` tiles", argument="slots")
+    buffers = tuple(_ring_of(tile, stages) for tile in given)
     held = current()
-    if held.role is not None:
-        raise Refused("P013", "a pipe is made inside a role", hint="make it before `wl.roles()`")
-    made = Pipe(len(held.pipes), stages, tuple(buffers))
+    made = Pipe(len(held.pipes), stages, buffers)
     held.pipes.append(made)
     return made
+
+
+def _ring_of(tile: Any, stages: int) -> Shared:
+    """A buffer as a ring of `stages` slots."""
+    if not isinstance(tile, Shared) or tile.type.slots:
+        raise Refused(
+            "T015", "`slots` are `wl.shared` tiles without slots of their own", argument="slots"
+        )
+    owner = tile.value.owner
+    used = any(tile.value in op.operand_values() for op in walk(current().top))
+    if not isinstance(owner, shared_ops.Alloc) or used:
+        raise Refused(
+            "T015", "`slots` are buffers of which nothing has been taken yet", argument="slots"
+        )
+    owner.slots = stages
+    tile.value.type = owner.infer()[0]
+    return tile

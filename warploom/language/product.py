@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from warploom.base.dtypes import bf16, f16, f32
+from warploom.ir.layout.fragments import WARPGROUP
 from warploom.ir.op import Value
 from warploom.ir.ops import tile as tiles
 from warploom.ir.ops import wgmma
-from warploom.language.context import Handle, Refused, builder, vocabulary
+from warploom.language.context import Handle, Refused, builder, current, vocabulary
 from warploom.language.shared import Shared
 from warploom.language.values import Tile, kind_of
 
@@ -15,10 +17,11 @@ from warploom.language.values import Tile, kind_of
 class Pending(Handle):
     """A tile that the matrix unit may still be writing: add products, or `wait()` for it."""
 
-    attributes = ("shape", "wait", "settle")
+    attributes = ("shape", "wait")
 
     def __init__(self, value: Value) -> None:
         self.value = value
+        self.block = builder().block  # where the value is known
 
     def __repr__(self) -> str:
         return f"a pending f32 tile of shape {self.shape}"
@@ -33,11 +36,15 @@ class Pending(Handle):
 
         Executes: the role. Since: sm_90a. PTX: wgmma.wait_group.
         """
+        if isinstance(in_flight, bool) or not isinstance(in_flight, int) or in_flight < 0:
+            raise Refused("F027", "`in_flight` is a constant from 0 up", argument="in_flight")
         return Tile(builder().emit(wgmma.Wait(acc=self.value, pending=in_flight)))
 
-    def settle(self, in_flight: int) -> None:
+    def settle(self, in_flight: int) -> wgmma.Settle:
         """Wait until at most `in_flight` groups are in flight and go on adding to this tile."""
-        self.value = builder().emit(wgmma.Settle(acc=self.value, pending=in_flight))
+        made = builder().add(wgmma.Settle(acc=self.value, pending=in_flight))
+        self.value = made.result
+        return made
 
 
 def begun(acc: Any) -> Value:
@@ -64,10 +71,41 @@ def dot_async(a: Shared, b: Shared, acc: Tile | Pending) -> Pending:
                 f"operand {name} of a product lies in shared memory; this is {kind_of(given)}",
                 argument=name,
             )
+        given.check_single()
+    role = current().role
+    if role is not None and role.warps != WARPGROUP:
+        raise Refused(
+            "L014",
+            f"a product runs in a role of {WARPGROUP} warps, and this one has {role.warps}",
+            hint="use replicas: `wl.role(…, warps=4, replicas=2)`",
+        )
     value = begun(acc)
     shape = tiles.any_tile_of(value).shape
     _check_shapes(a, b, shape)
+    _check_dtypes(a, b, value)
+    for item in {id(t.item): t.item for t in (a, b)}.values():
+        if item is not None:
+            item.note_product()
     return Pending(builder().emit(wgmma.Dot(a=a.value, b=b.value, acc=value)))
+
+
+def _check_dtypes(a: Shared, b: Shared, acc: Value) -> None:
+    if a.dtype != b.dtype:
+        raise Refused("T002", f"a product of {a.dtype} and {b.dtype}")
+    if a.dtype not in (f16, bf16):
+        raise Refused(
+            "L013",
+            f"the matrix unit cannot multiply {a.dtype}",
+            notes=("operands are f16 or bf16",),
+        )
+    dtype = tiles.any_tile_of(acc).dtype
+    if dtype != f32:
+        raise Refused(
+            "T002",
+            f"an accumulator of {dtype}",
+            argument="acc",
+            hint="products are added up in f32: `wl.zeros(shape, wl.f32)`",
+        )
 
 
 def _check_shapes(a: Shared, b: Shared, shape: tuple[int, ...]) -> None:
@@ -80,8 +118,6 @@ def _check_shapes(a: Shared, b: Shared, shape: tuple[int, ...]) -> None:
             f"a of shape {a.shape} times b of shape {b.shape} into an accumulator of {shape}",
             hint="b has shape (K, N): use `.T` of a tile stored as (N, K)",
         )
-    if a.dtype != b.dtype:
-        raise Refused("T002", f"a product of {a.dtype} and {b.dtype}")
     for name, extent, step, most in (("M", m, 64, 0), ("N", n, 8, 256), ("K", k, 16, 0)):
         if extent % step or (most and extent > most):
             near = max(step, extent // step * step)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from warploom.ir.op import Block
 from warploom.ir.ops import roles as role_ops
 from warploom.language.context import Refused, builder, current, vocabulary
-from warploom.language.regions import Nested, Region
+from warploom.language.regions import Names, Nested, Region
 from warploom.language.values import Scalar, wrap
 
 _MOST_WARPS = 32
@@ -15,19 +16,20 @@ _MOST_WARPS = 32
 
 @dataclass(slots=True)
 class RolePlan:
-    """One role as declared."""
+    """One role as declared, and the items that it has taken from pipes."""
 
     name: str
     warps: int
     replicas: int
     registers: int
     body: Block
+    items: list[Any] = field(default_factory=list)
 
 
 class Roles(Region):
     """`with wl.roles():`."""
 
-    ends_names = True
+    names = Names.OWN
     keyword = "`wl.roles()`"
 
     def __init__(self) -> None:
@@ -62,9 +64,9 @@ class Roles(Region):
 
 
 class RoleRegion(Nested):
-    """`with wl.role(…) as r:`."""
+    """`with wl.role(…) as r:`. Each role starts with the names from before all of them."""
 
-    ends_names = True
+    names = Names.OWN
     keyword = "`wl.role(…)`"
 
     def __init__(self, name: str, warps: int, replicas: int, registers: int) -> None:
@@ -74,22 +76,30 @@ class RoleRegion(Nested):
     def enter(self) -> Scalar:
         """Begin; gives the number of the replica."""
         held = current()
-        if held.roles is None or held.role is not None:
-            where = "inside another role" if held.role is not None else "outside `wl.roles()`"
+        where = ""
+        if held.role is not None:
+            where = "inside another role"
+        elif held.roles is None:
+            where = "outside `wl.roles()`"
+        elif builder().block is not held.top:
+            where = "inside a run-time loop or branch"
+        if where:
             raise Refused("P002", f"a role stands {where}", hint="`with wl.roles():` holds roles")
+        if any(p.name == self.plan.name for p in held.roles.plans):
+            raise Refused("P003", f"two roles are called {self.plan.name!r}")
         held.role = self.plan
+        held.roles.plans.append(self.plan)
         self.begin_block()
         return wrap(builder().emit(role_ops.Replica()))
 
     def leave(self) -> None:
-        """End."""
+        """End; refuses items that were not handed back."""
         self.end_block()
-        held = current()
-        held.role = None
-        assert held.roles is not None
-        if any(p.name == self.plan.name for p in held.roles.plans):
-            raise Refused("P003", f"two roles are called {self.plan.name!r}")
-        held.roles.plans.append(self.plan)
+        try:
+            for item in self.plan.items:
+                item.settle_account()
+        finally:
+            current().role = None
 
 
 @vocabulary
@@ -118,6 +128,8 @@ def role(name: str, warps: int = 4, replicas: int = 1, registers: int = 0) -> Ro
     for what, number, most in (("warps", warps, _MOST_WARPS), ("replicas", replicas, _MOST_WARPS)):
         if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
             raise Refused("F027", f"`{what}` is a constant from 1 to {most}", argument=what)
+    if isinstance(registers, bool) or not isinstance(registers, int):
+        raise Refused("F027", "`registers` is a constant", argument="registers")
     if registers and (registers % 8 or not 24 <= registers <= 240):
         raise Refused(
             "B013",

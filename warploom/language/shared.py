@@ -2,30 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from warploom.base.dtypes import DType
+from warploom.base.dtypes import DType, i32
 from warploom.ir import types
-from warploom.ir.op import Value
+from warploom.ir.layout.shared import ATOM_ROWS
+from warploom.ir.op import Op, Value
 from warploom.ir.ops import shared as shared_ops
 from warploom.language import core
-from warploom.language.context import Handle, Refused, builder, vocabulary
+from warploom.language.context import (
+    Handle,
+    Refused,
+    builder,
+    current,
+    need_top,
+    vocabulary,
+)
 from warploom.language.tile import extent_of
 from warploom.language.values import Ds, Tile, index_value, need_dtype, need_tile
 
+if TYPE_CHECKING:
+    from warploom.language.item import Item
+
 
 class Shared(Handle):
-    """A tile in shared memory, or several slots of one; a view moves nothing."""
+    """A tile in shared memory, or several slots of one; a view moves nothing. `item` is the item of
+    a pipe that it belongs to."""
 
     attributes = ("dtype", "shape", "T", "load", "store")
 
-    def __init__(self, value: Value) -> None:
+    def __init__(self, value: Value, item: Item | None = None) -> None:
         self.value = value
+        self.item = item
 
     def __repr__(self) -> str:
         kind = self.type
-        slots = f"{kind.slots} slots of " if kind.slots else ""
-        return f"{slots}{core.with_article(kind.dtype)} tile of shape {self.shape} in shared memory"
+        tile = f"{kind.dtype} tile of shape {core.shape_text(self.shape)} in shared memory"
+        if kind.slots:
+            return f"{kind.slots} slots of {core.with_article(tile)}"
+        return core.with_article(tile)
 
     @property
     def type(self) -> types.SharedTile:
@@ -46,14 +61,17 @@ class Shared(Handle):
     def T(self) -> Shared:
         """The transposed view."""
         order = tuple(reversed(range(len(self.shape))))
-        return Shared(builder().emit(shared_ops.Permute(value=self.value, order=order)))
+        return self._view(shared_ops.Permute(value=self.value, order=order))
 
     def __getitem__(self, index: Any) -> Shared:
         """A slot `ring[i]`, or a window `tile[wl.ds(row, ROWS), :]`."""
-        if self.type.slots:
-            slot = index_value(index, "[0]")
-            return Shared(builder().emit(shared_ops.Slot(buffer=self.value, index=slot)))
-        return self._window(index)
+        if not self.type.slots:
+            return self._window(index)
+        slot = slot_number(index, self.type.slots, repr(self))
+        return self._view(shared_ops.Slot(buffer=self.value, index=slot))
+
+    def _view(self, op: Op) -> Shared:
+        return Shared(builder().emit(op), self.item)
 
     def _window(self, index: Any) -> Shared:
         entries = index if isinstance(index, tuple) else (index,)
@@ -61,26 +79,67 @@ class Shared(Handle):
             raise Refused("T006", f"{len(entries)} indices for {self!r}")
         starts: list[Value] = []
         sizes: list[int] = []
-        for entry, extent in zip(entries, self.shape, strict=True):
+        for axis, (entry, extent) in enumerate(zip(entries, self.shape, strict=True)):
             if isinstance(entry, slice) and entry == slice(None):
                 starts.append(builder().const(0))
                 sizes.append(extent)
             elif isinstance(entry, Ds):
-                starts.append(index_value(entry.start))
+                starts.append(self._start(entry, axis))
                 sizes.append(entry.size)
             else:
                 raise Refused(
                     "T009",
                     "a window of a shared tile is `wl.ds(start, SIZE)` or `:` along each axis",
+                    argument=f"[{axis}]",
                 )
-        made = shared_ops.Window(value=self.value, starts=tuple(starts), sizes=tuple(sizes))
-        return Shared(builder().emit(made))
+        return self._view(
+            shared_ops.Window(value=self.value, starts=tuple(starts), sizes=tuple(sizes))
+        )
+
+    def _start(self, entry: Ds, axis: int) -> Value:
+        """The start of a window, refused where it is known to lie outside, or not known to lie on
+        whole atoms of the swizzle."""
+        start, extent = index_value(entry.start), self.shape[axis]
+        facts = current().facts
+        number = facts.constant(start)
+        at = number or 0
+        if at < 0 or at + entry.size > extent:
+            raise Refused(
+                "T013",
+                f"{at}:{at + entry.size} does not fit an axis of {extent}",
+                argument=f"[{axis}]",
+            )
+        step = self._step(axis)
+        if facts.divisor(start) % step:
+            raise Refused(
+                "L015",
+                f"a window along axis {axis} of this tile starts at a multiple of {step}",
+                argument=f"[{axis}]",
+                notes=(
+                    f"{number} is none" if number is not None else "this is not known to be one",
+                ),
+                hint=f"multiply a number by {step}",
+            )
+        return start
+
+    def _step(self, axis: int) -> int:
+        """What the start of a window must be a multiple of."""
+        layout = self.type.layout
+        if self.type.order[axis] < len(self.shape) - 1:
+            return ATOM_ROWS if layout.swizzle else 1
+        return layout.panel_columns if layout.swizzle else max(1, 16 // layout.itemsize)
+
+    def check_held(self) -> None:
+        """Refuse the use of a tile of an item that was handed back."""
+        if self.item is not None:
+            self.item.check_held()
 
     def load(self) -> Tile:
         """The elements in registers.
 
         Shapes: that of the tile. Executes: the role. Since: sm_80. PTX: ld.shared.
         """
+        self.check_single()
         return Tile(builder().emit(shared_ops.Load(source=self.value)))
 
     def store(self, tile: Tile) -> None:
@@ -88,6 +147,7 @@ class Shared(Handle):
 
         Executes: the role. Since: sm_80. PTX: st.shared.
         """
+        self.check_single()
         held = need_tile(tile, "tile")
         if held.shape != self.shape or held.dtype != self.dtype:
             raise Refused(
@@ -97,6 +157,19 @@ class Shared(Handle):
                 hint=f"cast it: `.cast(wl.{self.dtype})`" if held.shape == self.shape else "",
             )
         builder().add(shared_ops.Store(target=self.value, value=held.value))
+
+    def check_single(self) -> None:
+        """Refuse several slots, and a tile of an item that was handed back."""
+        self.check_held()
+        if self.type.slots:
+            raise Refused("T015", f"{self!r}: choose one, `tiles[i]`")
+
+
+def slot_number(index: Any, count: int, owner: str) -> Value:
+    """The number of one of `count` things."""
+    if isinstance(index, int) and not isinstance(index, bool) and not 0 <= index < count:
+        raise Refused("F037", f"number {index} is outside {owner}", argument="[0]")
+    return core.convert(index_value(index, "[0]"), i32)
 
 
 @vocabulary
@@ -125,5 +198,6 @@ def shared(shape: Any, dtype: DType, slots: int = 0, swizzle: int | None = None)
             argument="swizzle",
             hint="use 128, 64 or 32, a divisor of the row's bytes, or 0",
         )
+    need_top("a shared tile")
     made = shared_ops.Alloc(dtype=kind, shape=extents, slots=slots, swizzle=swizzle)
     return Shared(builder().emit(made))

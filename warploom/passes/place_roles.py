@@ -48,7 +48,7 @@ def _pad(split: Split) -> None:
         split.registers += (0,)
         split.first += (-1,)
         split.barrier += (-1,)
-        split.bodies += (Block((), [Yield(loc=split.loc)]),)
+        split.bodies += (Block((), [Yield(values=(), loc=split.loc)]),)
 
 
 def _order(split: Split) -> list[int]:

@@ -39,10 +39,10 @@ def _rings(block: Block) -> tuple[int, ...]:
 
 
 def _held_by(block: Block) -> dict[int, HandBack]:
-    """The rings of which a loop's own body (no loop inside it) hands items back later, by ring."""
+    """The rings of which a loop's or role's own body (no loop inside it) holds items, by ring."""
     found: dict[int, HandBack] = {}
     for op in block.ops:
-        if isinstance(op, HandBack) and op.behind:
+        if isinstance(op, HandBack):
             found[op.ring] = op
         elif not isinstance(op, For):
             for inner in op.regions():
@@ -57,8 +57,12 @@ class _Threader:
     def role(self, body: Block) -> None:
         build = Builder(Block(), body.ops[0].loc)
         zero = build.const(0)
-        self.block(body, {ring: (zero, zero, zero) for ring in _rings(body)})
+        held = _held_by(body)
+        state = self.block(body, {ring: (zero, zero, zero) for ring in _rings(body)})
+        end = Builder(Block(), body.ops[-1].loc)
+        self.drain(end, held, state)
         body.ops[:0] = build.block.ops
+        body.ops[-1:-1] = end.block.ops
 
     def block(self, block: Block, state: State) -> State:
         """Rewrite a block entered with these positions; gives those at its end."""
@@ -107,20 +111,17 @@ class _Threader:
     def hand_back(
         self, build: Builder, op: HandBack, at: tuple[Value, Value, Value]
     ) -> tuple[Value, Value, Value]:
-        """Arrive for the item `behind` before the last, if that many are held."""
+        """Arrive for the item `behind` before this one, if that many are held."""
         slot, phase, held = at
-        if not op.behind:
-            _arrive(build, op, _earlier(build, slot, 1, op.stages))
-            return at
         most = build.const(op.behind)
         due = build.emit(scalar.Compare(lhs=held, rhs=most, kind="eq"))
         with _only_if(build, due):
-            _arrive(build, op, _earlier(build, slot, 1 + op.behind, op.stages))
+            _arrive(build, op, _earlier(build, op.slot, op.behind, op.stages))
         more = build.emit(scalar.Binary(lhs=held, rhs=build.const(1), kind="add"))
         return slot, phase, build.emit(scalar.Select(condition=due, yes=held, no=more), "held")
 
     def drain(self, build: Builder, held_by: dict[int, HandBack], state: State) -> State:
-        """At the end of a loop: retire what is in flight and hand back what is still held."""
+        """At the end of a loop or role: retire what is in flight, hand back what is still held."""
         if held_by:
             build.add(wgmma.Drain())
         for ring, op in held_by.items():
@@ -188,10 +189,10 @@ def _earlier(build: Builder, slot: Value, count: int, stages: int) -> Value:
 def _only_if(build: Builder, condition: Value) -> Iterator[None]:
     then, orelse = Block(), Block()
     with build.inside(orelse):
-        build.add(Yield())
+        build.add(Yield(values=()))
     with build.inside(then):
         yield
-        build.add(Yield())
+        build.add(Yield(values=()))
     build.add(If(condition=condition, then=then, orelse=orelse))
 
 
@@ -201,5 +202,5 @@ def _arrive(build: Builder, op: HandBack, slot: Value) -> None:
     with build.inside(body):
         barrier = build.emit(mbarrier.At(barriers=op.empty, index=slot))
         build.add(mbarrier.Arrive(barrier=barrier))
-        build.add(Yield())
+        build.add(Yield(values=()))
     build.add(OneThread(per="warp", body=body))

@@ -15,6 +15,7 @@ from warploom.passes.place_roles import entry_registers
 from warploom.sim import sync_faults
 from warploom.sim.actors import Actor, Scheduler
 from warploom.sim.barriers import Mbarrier, NamedBarrier
+from warploom.sim.ledger import Ledger
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.matrix import MatrixUnit
 
@@ -124,7 +125,7 @@ class BlockState:
     __slots__ = (
         "barriers",
         "batch",
-        "lands",
+        "ledger",
         "loads",
         "named",
         "placed",
@@ -139,6 +140,7 @@ class BlockState:
         self.barriers: dict[int, Mbarrier] = {}
         self.named: dict[int, NamedBarrier] = {}
         self.loads: list[Load] = []
+        self.ledger = Ledger(batch.pitch) if batch.launch.checked else None
         self.placed = t.placed
         self.signallers = t.signallers
         self.pool = 0
@@ -170,6 +172,13 @@ class BlockState:
         if owner.end - owner.at == owner.itemsize:
             return f"`{name}`"
         return f"`{name}[{(address - owner.at) // owner.itemsize}]`"
+
+    def part_of(self, byte: int) -> str:
+        """The buffer that a byte of shared memory lies in, in words."""
+        owner = self.owner_of(byte)
+        if owner is None:
+            return f"byte {byte} of shared memory"
+        return f"byte {byte - owner.at} of " + (f"`{owner.name}`" if owner.name else "a buffer")
 
     def helped_by(self, address: int) -> str:
         """Who completes phases of a barrier, in words."""

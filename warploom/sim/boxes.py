@@ -8,6 +8,7 @@ the pattern this is `ir.layout.shared`.
 from __future__ import annotations
 
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,7 @@ class Box:
     @property
     def size(self) -> int:
         """Bytes of the whole box."""
-        return int(np.prod(self.shape)) * self.memory.itemsize
+        return prod(self.shape) * self.memory.itemsize
 
     def window(self, memory: Memory) -> np.ndarray:
         """The elements inside the tensor as a view of its memory, or of its shadow."""

@@ -35,9 +35,9 @@ class Operand:
 
 
 @lru_cache(maxsize=512)
-def chunk_places(operand: Operand, start: int) -> np.ndarray:
+def chunk_places(operand: Operand, start: int) -> tuple[np.ndarray, int]:
     """Chunk numbers from the last multiple of 1024 bytes, `start` bytes before the operand's first
-    element: [outer, 2] where K is contiguous, else [16, outer / 8]."""
+    element: [outer, 2] where K is contiguous, else [16, outer / 8]. And where the last one ends."""
     span = operand.swizzle or CHUNK
     if operand.transposed:
         k = np.arange(DEPTH)[:, None]
@@ -53,13 +53,17 @@ def chunk_places(operand: Operand, start: int) -> np.ndarray:
         half = np.arange(DEPTH // _IN_CHUNK)[None, :]
         step = CHUNK if operand.swizzle else operand.lead
         byte = row % 8 * span + row // 8 * operand.stride + half * step
-    return swizzled(byte + start, operand.swizzle) // CHUNK
+    chunks = swizzled(byte + start, operand.swizzle) // CHUNK
+    return chunks, (int(chunks.max()) + 1) * CHUNK
 
 
-def places(operand: Operand, address: int) -> np.ndarray:
-    """Chunk numbers in shared memory of an operand at a byte address."""
+def places(operand: Operand, address: int) -> tuple[np.ndarray, int]:
+    """Chunk numbers in shared memory of an operand at a byte address, and where the last one
+    ends."""
     address = address % _REACH // CHUNK * CHUNK
-    return chunk_places(operand, address % PERIOD) + address // PERIOD * (PERIOD // CHUNK)
+    periods = address // PERIOD
+    chunks, last = chunk_places(operand, address % PERIOD)
+    return chunks + periods * (PERIOD // CHUNK), last + periods * PERIOD
 
 
 def elements(raw: np.ndarray, operand: Operand, at: np.ndarray, dtype: DType) -> np.ndarray:

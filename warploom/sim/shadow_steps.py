@@ -17,6 +17,7 @@ from warploom.ir.ops import control, debug, global_memory, lanes, registers, sca
 from warploom.ir.types import Regs
 from warploom.sim import faults
 from warploom.sim.accesses import Place
+from warploom.sim.boxes import CHUNK
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.memory import read, read_where
 from warploom.sim.registry import shadows
@@ -197,7 +198,8 @@ def arg_fold(t: Translator, op: registers.ArgFold) -> Step:
 # ---- branches ----------------------------------------------------------------------------------
 
 
-def _matters(m: Batch, op: Op, use: str, *slots: int) -> None:
+def matters(m: Batch, op: Op, use: str, *slots: int) -> None:
+    """Find operands whose unwritten values decide something; `use` says what."""
     for a in slots:
         shadow = m.shadow[a] if a >= 0 else None
         if shadow is not None and not shadow.flags.all():
@@ -208,7 +210,7 @@ def _matters(m: Batch, op: Op, use: str, *slots: int) -> None:
 @shadows(control.If)
 def if_else(t: Translator, op: control.If) -> Step:
     condition = t.slot(op.condition)
-    return lambda s, m: _matters(m, op, "decides this branch", condition)
+    return lambda s, m: matters(m, op, "decides this branch", condition)
 
 
 @shadows(control.For)
@@ -217,7 +219,7 @@ def for_loop(t: Translator, op: control.For) -> Step:
     index = t.slot(op.body.args[0])
 
     def step(s: Slots, m: Batch) -> None:
-        _matters(m, op, "bounds this loop", *bounds)
+        matters(m, op, "bounds this loop", *bounds)
         m.shadow[index] = None
 
     return step
@@ -232,7 +234,7 @@ def stop(t: Translator, op: debug.Breakpoint) -> None:
 def observe(t: Translator, op: Op) -> Step:
     operands = [t.slot(v) for v in op.operand_values()]
     use = "is asserted" if isinstance(op, debug.Assert) else "is printed"
-    return lambda s, m: _matters(m, op, use, *operands)
+    return lambda s, m: matters(m, op, use, *operands)
 
 
 # ---- memory ------------------------------------------------------------------------------------
@@ -322,11 +324,13 @@ def store(t: Translator, op: global_memory.Store) -> Step:
 def store_shared(t: Translator, op: shared_memory.Store) -> Step:
     """Storing to shared memory is no output: the memory becomes as written as the value."""
     access, value = Shared(t, op), t.slot(op.value)
-    rank = _rank(op.value)
+    rank, waits = _rank(op.value), t.waits
 
     def step(s: Slots, m: Batch) -> None:
         at = access.place(s, m)
         _addresses(m, op, at, access.offset, access.predicate)
+        if waits and m.state.ledger is not None:
+            m.state.ledger.write(m, op, _chunks(at))
         if at.memory.shadow is None:
             return
         good, shadow = written(at.memory), m.shadow[value]
@@ -339,13 +343,22 @@ def store_shared(t: Translator, op: shared_memory.Store) -> Step:
     return step
 
 
+def _chunks(at: Place) -> np.ndarray:
+    """The 16-byte chunks of shared memory that an access touches."""
+    places = at.plan.elements + at.span.shift
+    if at.mask is not None:
+        places, flags = np.broadcast_arrays(places, dense(at.mask))
+        places = places[flags]
+    return np.unique(places * at.memory.itemsize // CHUNK)
+
+
 @shadows(global_memory.LoadScalar)
 def load_scalar(t: Translator, op: global_memory.LoadScalar) -> Step:
     tensor, base, d = t.slot(op.tensor), t.slot(op.base), t.slot(op.result)
     predicate, other = t.optional(op.predicate), t.optional(op.other)
 
     def step(s: Slots, m: Batch) -> None:
-        _matters(m, op, "is used as an address", base, predicate)
+        matters(m, op, "is used as an address", base, predicate)
         memory = s[tensor]
         m.shadow[d] = m.shadow[other] if other >= 0 else None
         if memory.shadow is None or memory.size == 0:

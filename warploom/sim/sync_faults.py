@@ -189,18 +189,32 @@ def misaligned(m: Batch, op: Op, message: str, note: str) -> None:
 
 def unwritten(m: Batch, op: Op, use: str, byte: int) -> None:
     """Shared memory that was never written, or is in flight, and is read asynchronously."""
-    owner = m.state.owner_of(byte)
-    where = f"`{owner.name}`" if owner is not None and owner.name else "a shared buffer"
-    at = f"byte {byte - owner.at} of {where}" if owner is not None else f"byte {byte}"
     found(
         m,
         op,
         "M002",
-        f"`{m.launch.kernel}` uses memory of {where} that was never written",
-        at,
+        f"`{m.launch.kernel}` uses {m.state.part_of(byte)} before it is written",
         label=use,
         hint="wait for the copy that fills it",
     )
+
+
+def in_use(m: Batch, op: Op, byte: int, what: str) -> None:
+    """A write to shared memory that asynchronous work still reads or writes."""
+    hint = "wait until the product has retired or the copy is done, then write"
+    message = f"{m.state.part_of(byte)} is written while it is being {what}"
+    note = "by the copy engine" if what == "written" else "by the copy engine or the matrix unit"
+    found(m, op, "M019", message, f"{what} {note}", label="written here", hint=hint)
+
+
+def not_ordered(m: Batch, op: Op, byte: int, fence: bool) -> None:
+    """An asynchronous access that may not see, or may overtake, an ordinary write."""
+    if fence:
+        note, hint = "no fence stands between", "`wl.fence_async()` after the ordinary access"
+    else:
+        note, hint = "the warps that wrote have not met since", "let the role meet at a barrier"
+    message = f"{m.state.part_of(byte)} is not ordered with the ordinary write before"
+    found(m, op, "M016", message, note, label="this access", hint=hint)
 
 
 # ---- deadlock ----------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import warploom.sim.rules  # noqa: F401  (registers the rules)
+import warploom.sim.rules
+import warploom.sim.shadow_sync  # noqa: F401  (registers the rules)
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Op, Value
 from warploom.ir.ops.control import For, Yield

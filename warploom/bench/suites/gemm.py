@@ -42,23 +42,28 @@ def cases(device: str) -> list[str]:
     return [f"{kind}/{shape}" for kind, shapes in SHAPES.items() for shape in shapes]
 
 
-def measure(case: str, context: Context) -> Row:
-    """One row: TFLOP/s of ours and of cuBLAS."""
+def split(case: str) -> tuple[str, str, tuple[int, int, int]]:
+    """dtype, layout and (M, N, K) of a row."""
     dtype, layout, shape = case.split("/")
     m, n, k = (int(number) for number in shape.split("x"))
+    return dtype, layout, (m, n, k)
+
+
+def measure(case: str, context: Context) -> Row:
+    """One row: TFLOP/s of ours and of cuBLAS."""
+    dtype, layout, (m, n, k) = split(case)
     # Torch is loaded here, so that listing the cases needs none.
     torch_gemm: Any = importlib.import_module("warploom.bench.rivals.torch_gemm")
     sets = torch_gemm.operands(m, n, k, dtype, layout, context.seed)
     row = Row(case, "TFLOP/s", "higher", limit=dtype, rounds=ROUNDS)
-    processors = gemm.multiprocessors(sets[0].a)
-    chosen = config.choose(m, n, k, layout[0] == "t", layout[1] == "t", 2, processors)
-    row.config = chosen.constants()
+    shape = gemm.shape_of(sets[0].a, sets[0].b, sets[0].ours)
+    row.config = config.choose(shape).constants()
     ours = torch_gemm.Graph(lambda held: gemm.matmul(held.a, held.b, held.ours), sets, LEAST_S)
     theirs = torch_gemm.Graph(torch_gemm.cublas, sets, LEAST_S)
-    row.error = torch_gemm.error(sets[-1].ours, sets[-1])
-    row.rival_error = torch_gemm.error(sets[-1].theirs, sets[-1])
-    if not row.error <= max(WORSE * row.rival_error, HALF_UNIT[dtype]):
-        row.status, row.note = "wrong", f"off by {row.error:.3g}, cuBLAS by {row.rival_error:.3g}"
+    error, other = (torch_gemm.error(made, sets[-1]) for made in (sets[-1].ours, sets[-1].theirs))
+    row.error, row.rival_error = error, other
+    if not error <= max(WORSE * other, HALF_UNIT[dtype]):  # NaN is wrong too
+        row.status, row.note = "wrong", f"off by {error:.3g}, cuBLAS by {other:.3g}"
         return row
     samples = alternate({"ours": ours.seconds, "cublas": theirs.seconds}, ROUNDS)
     row.clock_mhz = busy_clock(ours)

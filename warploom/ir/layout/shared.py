@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from math import prod
 
 SWIZZLES = (0, 32, 64, 128)
+ATOM_ROWS = 8  # after which a swizzle repeats
+_LEAST_ALIGN = 128  # bytes, of what the copy engine reads or writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,10 +16,10 @@ class SharedLayout:
     """A tile stored as rows of `shape[-1]` contiguous elements of `itemsize` bytes.
 
     With a swizzle of `swizzle` bytes the last axis is cut into panels of that many bytes: a panel
-    holds all rows, `swizzle` bytes each, and the 16-byte chunk number within the span is xored with
-    the number of the 128-byte line (modulo the chunks of a span). Without a swizzle there is one
-    panel. A tile wider than the span is a row of panels, each the target of one copy box. Source:
-    PTX ISA, "Tensor swizzling modes".
+    holds all rows (padded to whole atoms of 8), `swizzle` bytes each, and the 16-byte chunk number
+    within the span is xored with the number of the 128-byte line (modulo the chunks of a span).
+    Without a swizzle there is one panel. A tile wider than the span is a row of panels, each the
+    target of one copy box. Source: PTX ISA, "Tensor swizzling modes".
     """
 
     shape: tuple[int, ...]
@@ -56,17 +58,18 @@ class SharedLayout:
     @property
     def panel_bytes(self) -> int:
         """Bytes from one panel to the next."""
-        return self.rows * self.panel_columns * self.itemsize
+        step = ATOM_ROWS if self.swizzle else 1
+        return -(-self.rows // step) * step * self.panel_columns * self.itemsize
 
     @property
     def bytes(self) -> int:
-        """Bytes of the tile."""
-        return self.rows * self.row_bytes
+        """Bytes of the tile, padding of rows included."""
+        return self.panels * self.panel_bytes
 
     @property
     def align(self) -> int:
-        """Bytes that the base address must be a multiple of: the swizzle atom, at least 16."""
-        return max(16, 8 * self.swizzle)
+        """Bytes that the base address must be a multiple of: the swizzle atom, at least 128."""
+        return max(_LEAST_ALIGN, ATOM_ROWS * self.swizzle)
 
     @property
     def chunk_mask(self) -> int:

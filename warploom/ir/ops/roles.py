@@ -16,6 +16,7 @@ from warploom.ir.op import (
     operand,
     regions,
 )
+from warploom.ir.ops.scalar import scalar_of
 from warploom.ir.types import Barriers, Scalar, Type, Uniformity
 
 _TILE = Stage.TILE | Stage.ROLES
@@ -90,15 +91,18 @@ class Position(Op):
 
 @op("roles.hand_back", stages=_TILE, effects=(Effect.SYNC,), executes=Actor.ROLE)
 class HandBack(Op):
-    """Hand back the item of ring `ring` that was taken `behind` items before the last one taken, if
-    it was not handed back: one arrival a warp on its barrier of `empty`. What a loop leaves held is
-    handed back at its end, once the matrix unit has retired. thread_positions writes it out."""
+    """Hold the item in `slot` of ring `ring`, and hand back the one taken `behind` items before it,
+    if that many are held: one arrival a warp on its barrier of `empty`. What a loop (or a role)
+    leaves held is handed back at its end, once the matrix unit has retired. thread_positions writes
+    it out."""
 
     empty: Value = operand()
+    slot: Value = operand()
     ring: int = attribute()
     stages: int = attribute()
     behind: int = attribute()
 
     def verify(self) -> None:
         check(isinstance(self.empty.type, Barriers), f"{self.empty} are not barriers")
-        check(0 <= self.behind < self.stages, f"{self.behind} behind in {self.stages} stages")
+        check(scalar_of(self.slot).dtype == i32, "the slot is an i32")
+        check(1 <= self.behind < self.stages, f"{self.behind} behind in {self.stages} stages")

@@ -56,17 +56,30 @@ def matmul(
         grid = (arguments.ceil_div(size["M"], 32), arguments.ceil_div(size["N"], 64))
         kernel.plain[grid](a, b, out, bias, ACTIVATION=activation)
         return
-    a_t, b_t = _fast_axis(views["a"]) == 0, _fast_axis(views["b"]) == 0
-    sms = multiprocessors(a)
+    shape = _shape(*views.values())
     if chosen is None:
-        width = views["out"].dtype.bytes
-        chosen = config.choose(size["M"], size["N"], size["K"], a_t, b_t, width, sms)
+        chosen = config.choose(shape)
     direct = bool(why["out"]) or _fast_axis(views["out"]) == 0
-    blocks = min(sms, chosen.tiles(size["M"], size["N"]))
+    blocks = min(shape.sms, chosen.tiles(shape.m, shape.n))
     kernel.gemm[blocks](
         *(a, b, out, bias),
         **chosen.constants(),
-        **{"ACTIVATION": activation, "A_T": a_t, "B_T": b_t, "DIRECT": direct},
+        **{"ACTIVATION": activation, "A_T": shape.a_t, "B_T": shape.b_t, "DIRECT": direct},
+    )
+
+
+def shape_of(a: Any, b: Any, out: Any) -> config.Shape:
+    """What the choice of a tile depends on; an H200 stands for the simulator."""
+    return _shape(*(arrays.read(x, name) for x, name in ((a, "a"), (b, "b"), (out, "out"))))
+
+
+def _shape(a: View, b: View, out: View) -> config.Shape:
+    on_sim = a.place == arrays.SIM
+    return config.Shape(
+        *(a.shape[0], b.shape[1], a.shape[1]),
+        *(_fast_axis(a) == 0, _fast_axis(b) == 0),
+        out.dtype.bytes,
+        _SIMULATED_SMS if on_sim else driver.facts(a.device).multiprocessors,
     )
 
 
@@ -97,12 +110,6 @@ def _obstacle(name: str, view: View) -> str:
             f"allocate that axis with a stride of {longer} elements and pass a view"
         )
     return ""
-
-
-def multiprocessors(array: Any) -> int:
-    """SMs of the GPU that holds an array; on the simulator those of an H200."""
-    view = arrays.read(array, "array")
-    return _SIMULATED_SMS if view.place == arrays.SIM else driver.facts(view.device).multiprocessors
 
 
 def _tell(why: str) -> None:

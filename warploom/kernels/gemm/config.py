@@ -1,12 +1,15 @@
-"""Which tile a matrix product uses: the one whose rounds over all SMs are estimated to end first.
-No measurement at run time, no device.
+"""Which tile a matrix product uses: what a measurement found for its key, else the one whose rounds
+over all SMs are estimated to end first. No measurement at run time, no device.
 
-Results do not depend on the tile: every element is summed in the order of k, 16 at a time.
+`configs/<machine>.json` holds what was measured (`python -m warploom.bench.sweep_gemm`). Results do
+not depend on the tile: every element is summed in the order of k, 16 at a time.
 """
 
+import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from pathlib import Path
 
 # Bytes of a block's shared memory, less what barriers and alignment take.
 SHARED = 227 * 1024 - 2048
@@ -17,6 +20,29 @@ FROM_L2, FROM_MEMORY = 40.0, 20.0
 # Cycles before the first product of a launch, and after the last one of a tile besides the stores.
 START, FINISH = 1500.0, 500.0
 STORED = 16.0  # elements of a finished tile a cycle
+
+
+KEY = "layout of a and b (t: contiguous along its first axis), bytes of c, MxNxK"
+_TABLES = Path(__file__).parent / "configs"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a choice depends on: sizes, which operands are contiguous along their first axis, bytes
+    of an element of the result, SMs."""
+
+    m: int
+    n: int
+    k: int
+    a_t: bool
+    b_t: bool
+    out_bytes: int
+    sms: int
+
+    def key(self) -> str:
+        """The name of a row of the table."""
+        layout = "".join("t" if turned else "n" for turned in (self.a_t, self.b_t))
+        return f"{layout}/{self.out_bytes}/{self.m}x{self.n}x{self.k}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +68,30 @@ class Config:
 
 
 @lru_cache(maxsize=1024)
-def choose(m: int, n: int, k: int, a_t: bool, b_t: bool, out_bytes: int, sms: int) -> Config:
-    """The tile for m x n sums over k; `a_t`, `b_t` as in the kernel, `out_bytes` an element of the
-    result."""
-    return min(
-        candidates(b_t, out_bytes),
-        key=lambda c: (round(cycles(c, m, n, k, sms)), c.BM, -c.BN),
-    )
+def choose(shape: Shape) -> Config:
+    """The tile for a product."""
+    found = measured(shape.sms).get(shape.key())
+    if found is not None:
+        return found
+    return min(candidates(shape), key=lambda c: (round(cycles(c, shape)), c.BM, -c.BN))
 
 
-def candidates(b_t: bool, out_bytes: int) -> Iterator[Config]:
+@lru_cache(maxsize=8)
+def measured(sms: int) -> dict[str, Config]:
+    """Tiles by key of the machine with that many SMs; empty where none was measured."""
+    for path in sorted(_TABLES.glob("*.json")):
+        table = json.loads(path.read_text(encoding="utf-8"))
+        if table["sms"] == sms:
+            return {row["key"]: Config(**row["config"]) for row in table["rows"]}
+    return {}
+
+
+def candidates(shape: Shape) -> Iterator[Config]:
     """Every tile that fits. A `b` that is contiguous along N comes in panels of 64 columns."""
+    step = 16 if shape.b_t else 64
     for rows, math, widest in ((128, 2, 256), (256, 2, 128), (64, 1, 256)):
-        for columns in range(16 if b_t else 64, widest + 1, 16 if b_t else 64):
-            yield fitted(rows, columns, math, out_bytes)
+        for columns in range(step, widest + 1, step):
+            yield fitted(rows, columns, math, shape.out_bytes)
 
 
 def fitted(rows: int, columns: int, math: int, out_bytes: int) -> Config:
@@ -68,14 +104,14 @@ def fitted(rows: int, columns: int, math: int, out_bytes: int) -> Config:
     return Config(rows, columns, slice_columns, stages, math)
 
 
-def cycles(c: Config, m: int, n: int, k: int, sms: int) -> float:
+def cycles(c: Config, shape: Shape) -> float:
     """Estimated cycles of the busiest SM."""
     multiply = c.BM * c.BN * c.BK / 2048
-    alone = -(-m // c.BM) == 1  # nobody else reads these columns of b
+    alone = shape.m <= c.BM  # nobody else reads these columns of b
     read = (c.BM + c.BN) * c.BK * 2 / FROM_L2
     if alone:
         read = max(read, c.BN * c.BK * 2 / FROM_MEMORY)
-    steps = -(-k // c.BK)
-    rounds = -(-c.tiles(m, n) // sms)
+    steps = -(-shape.k // c.BK)
+    rounds = -(-c.tiles(shape.m, shape.n) // shape.sms)
     tile = steps * max(multiply, read) + FINISH + c.BM * c.BN / STORED
     return START + rounds * tile

@@ -50,7 +50,7 @@ def gemm(
     rows of a tile of BM x BN and writes them in slices of EN columns: through shared memory by the
     copy engine, or with DIRECT from registers, for a `c` that the engine cannot address.
     """
-    M = BM // MATH
+    M, SLICES = BM // MATH, (BN + EN - 1) // EN
     tile_a = wl.shared((BK, BM) if A_T else (BM, BK), a.dtype)
     tile_b = wl.shared((BN, BK) if B_T else (BK, BN), b.dtype)
     ring = wl.pipe(STAGES, slots=[tile_a, tile_b])
@@ -78,7 +78,7 @@ def gemm(
                     item.release(after=acc, behind=1 if STAGES > 1 else 0)
                 sums = acc.wait()
                 row = i * BM + r * M
-                for e in wl.unroll((BN + EN - 1) // EN):
+                for e in wl.unroll(SLICES):
                     column = j * BN + e * EN
                     part = finished(sums[:, e * EN : (e + 1) * EN], bias, column, EN, ACTIVATION)
                     window = c[wl.ds(row, M), wl.ds(column, EN)]
@@ -87,7 +87,8 @@ def gemm(
                     else:
                         stage = out[r * 2 + e % 2]
                         with wl.one_thread():
-                            wl.copy_wait(pending=1, reads=True)
+                            # After an odd number of slices the last one lies in this slot too.
+                            wl.copy_wait(pending=0 if e == 0 and SLICES % 2 else 1, reads=True)
                         stage.store(part.cast(c.dtype))
                         with wl.one_thread():
                             wl.copy_async(stage, window)

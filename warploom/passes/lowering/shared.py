@@ -183,7 +183,7 @@ def alloc_barriers(lower: Lowering, op: mbarrier.Alloc) -> None:
             address = address_of(lower, op.result, shift)
             lower.build.add(mbarrier.Init(barrier=address, arrivals=op.arrivals))
         lower.build.add(sync.FenceBarrierInit())
-        lower.build.add(control.Yield())
+        lower.build.add(control.Yield(values=()))
     threads = 32 * lower.kernel.warps
     lower.build.add(sync.Barrier(threads=threads, why="barriers are made before they are used"))
 

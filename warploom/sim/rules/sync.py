@@ -31,6 +31,8 @@ def barrier(t: Translator, op: sync.Barrier) -> Step:
 
     def alone(s: Slots, m: Batch) -> None:
         m.barriers[0] += 1
+        if m.state.ledger is not None:
+            m.state.ledger.meet(m.actor.number)
         number = op.id + (m.actor.replica if op.per_replica else 0)
         named = m.state.named.setdefault(number, NamedBarrier())
         if m.actor.role:
@@ -61,6 +63,8 @@ class Meeting:
 def _meeting(op: sync.Barrier, own: int) -> Step:
     def start(s: Slots, m: Batch) -> Run:
         m.barriers[0] += 1
+        if m.state.ledger is not None:
+            m.state.ledger.meet(m.actor.number)
         number = op.id + (m.actor.replica if op.per_replica else 0)
         named = m.state.named.setdefault(number, NamedBarrier())
         if (named.arrived and named.threads != op.threads) or named.arrived + own > op.threads:
@@ -82,8 +86,17 @@ def warp_sync(t: Translator, op: sync.WarpSync) -> None:
 
 
 @simulates(sync.FenceAsync)
-def fence_async(t: Translator, op: sync.FenceAsync) -> None:
+def fence_async(t: Translator, op: sync.FenceAsync) -> Step | None:
     """Accesses take place in program order here; checked mode asks for the fence."""
+    if not t.waits:
+        return None
+    one_thread = t.acting < t.warps
+
+    def step(s: Slots, m: Batch) -> None:
+        if m.state.ledger is not None:
+            m.state.ledger.fence(one_thread)
+
+    return step
 
 
 @simulates(sync.FenceBarrierInit)

@@ -51,29 +51,40 @@ def multiply(t: Translator, op: wgmma.Mma) -> Step:
             value = Accumulator(dense(value), extents)
         s[d] = value
         run = _computing(m, op, (left, right), (int(s[a]), int(s[b])))
-        m.actor.matrix.issue(Product(op, value, op.block, run))
+        if run is not None:
+            m.actor.matrix.issue(Product(op, value, op.block, run))
 
     return step
 
 
 def _computing(
     m: Batch, op: wgmma.Mma, operands: tuple[Operand, Operand], addresses: tuple[int, int]
-) -> Callable[[], np.ndarray]:
+) -> Callable[[], np.ndarray] | None:
+    """A product that is computed later; None where an operand leaves shared memory."""
+    chunks, ledger = [], m.state.ledger
+    for operand, address in zip(operands, addresses, strict=True):
+        at, last = places(operand, address)
+        if last > m.pitch:
+            sync_faults.outside(m, op, "an operand", address, last - address)
+            return None
+        if ledger is not None:
+            ledger.begin_read(m, op, at)
+        chunks.append(at)
+
     def run() -> np.ndarray:
-        parts = []
-        for operand, address in zip(operands, addresses, strict=True):
-            at = places(operand, address)
-            last = (int(at.max()) + 1) * CHUNK
-            if last > m.pitch:
-                sync_faults.outside(m, op, "an operand", address, last - address)
-                return np.full((ROWS, op.n), np.nan, np.float32)
-            if m.arena.written is not None:
-                flags = m.arena.written.reshape(-1, CHUNK)[at].all(axis=-1)
+        raw, written = m.arena.raw, m.arena.written
+        for at in chunks:
+            if ledger is not None:
+                ledger.end_read(at)
+            if written is not None:
+                flags = written.reshape(-1, CHUNK)[at].all(axis=-1)
                 if not flags.all():
                     first = int(at[~flags].min()) * CHUNK
                     sync_faults.unwritten(m, op, "reads it as an operand", first)
-            parts.append(elements(m.arena.raw, operand, at, op.dtype))
-        left, right = parts
+        left, right = (
+            elements(raw, operand, at, op.dtype)
+            for operand, at in zip(operands, chunks, strict=True)
+        )
         return left @ right.T
 
     return run
@@ -115,12 +126,14 @@ def drain(t: Translator, op: wgmma.Drain) -> Step:
 
 # ---- accumulators read by others ---------------------------------------------------------------
 
-_PASS_ON = (wgmma.Mma, wgmma.WaitGroup, control.Assign, control.Duplicate, control.For, control.If)
+_PASS_ON = (wgmma.Mma, wgmma.WaitGroup, control.For, control.If)
 
 
 def settled(t: Translator, op: Op, step: Step) -> Step:
     """The step of an operation that may read an accumulator: one whose products have not retired is
     a finding."""
+    if isinstance(op, control.Assign) and op.source.storage == op.target.storage:
+        return step  # nothing is copied
     slots = [
         t.slot(v)
         for v in op.operand_values()

@@ -1,0 +1,39 @@
+"""A kernel for the tensor copy engine does not reach the CUDA compiler for an older target."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import warploom as wl
+from warploom.base.errors import CompileError
+from warploom.base.target import SM_89, SM_90A
+from warploom.runtime.compile import machine_kernel
+from warploom.testing.golden import Golden
+
+
+@wl.kernel
+def copied(x: wl.Tensor, y: wl.Tensor):
+    tile = wl.shared((16, 64), x.dtype)
+    arrived = wl.barrier()
+    with wl.one_thread():
+        arrived.expect(2048)
+        wl.copy_async(x[wl.ds(0, 16), wl.ds(0, 64)], tile, barrier=arrived)
+    arrived.wait(0)
+    wl.store(y[wl.ds(0, 16), wl.ds(0, 64)], tile.load())
+
+
+def request() -> Any:
+    x = np.zeros((16, 64), np.float16)
+    call = copied.launch(1).call(x, x.copy())
+    return copied.request(call.arguments, 4)
+
+
+def test_an_operation_of_a_later_target_is_refused(golden: Golden) -> None:
+    with pytest.raises(CompileError) as refused:
+        machine_kernel(request(), SM_89)
+    golden(str(refused.value))
+
+
+def test_the_right_target_takes_it() -> None:
+    assert machine_kernel(request(), SM_90A).body.ops
