@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests.fuzz.generator import Case, case_of, cases
+from tests.fuzz.case import Case
+from tests.fuzz.generator import case_of, cases
 from tests.ir.kernels import Body, argument, tensor
 from tests.passes.text import parsed
 from warploom.base.dtypes import bf16, boolean, f32
