@@ -25,7 +25,7 @@ TIMEOUT_S = 60
 COLUMNS = ("passed", "failed", "hung", "skipped")
 DEFAULTS = [
     *("-m", "gpu", "-n", "6", "--timeout", str(TIMEOUT_S), "--timeout-method", "thread"),
-    *("--max-worker-restart", "200"),
+    *("--max-worker-restart", "200", "--continue-on-collection-errors"),
 ]
 
 
@@ -50,6 +50,11 @@ class Collector:
     def pytest_configure_node(self, node: Any) -> None:
         """Tell a worker where to write why it leaves."""
         node.workerinput["warploom_notes"] = str(self.notes)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """A file that cannot be imported holds tests that did not run: that is a failure."""
+        if report.failed:
+            self.results[report.nodeid] = Result("failed", text=str(report.longrepr))
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Remember when a test began: a worker that is killed cannot say."""
@@ -133,6 +138,11 @@ def commit() -> str | None:
     return answer.stdout.strip()
 
 
+def without_cpu_half() -> list[str]:
+    """Leave out folders that only ever hold tests of the CPU half, with their own packages."""
+    return [f"--ignore={ROOT / 'tests' / name}" for name in ("architecture", "docs", "first_hour")]
+
+
 def pytest_arguments(extra: list[str]) -> list[str]:
     """The arguments of the run; what the caller gives comes last and so wins."""
     os.environ["PYTHONPATH"] = os.pathsep.join(
@@ -142,7 +152,8 @@ def pytest_arguments(extra: list[str]) -> list[str]:
     places = [
         word for word in extra if not word.startswith("-") and (ROOT / word.split("::")[0]).exists()
     ]
-    return ["--rootdir", str(ROOT), *DEFAULTS, *extra, *([] if places else [str(ROOT / "tests")])]
+    fixed = ["--rootdir", str(ROOT), *DEFAULTS, *without_cpu_half()]
+    return [*fixed, *extra, *([] if places else [str(ROOT / "tests")])]
 
 
 def main() -> int:

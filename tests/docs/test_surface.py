@@ -13,6 +13,7 @@ from warploom.base.errors import CODES
 from warploom.cli.verbs import FINE, INTERRUPTED, NO, UNUSABLE, VERBS
 from warploom.engine import load
 from warploom.engine.model import Model
+from warploom.language.context import VOCABULARY
 from warploom.testing.golden import Golden
 
 PACKAGE = ROOT / "warploom"
@@ -98,6 +99,13 @@ def test_the_surface(golden: Golden) -> None:
     whole = Golden(ROOT / "tests" / "golden", "surface", golden.update)
     whole(text)
     golden.differences += whole.differences
+
+
+def test_what_kernels_may_call_is_public() -> None:
+    names()  # loads every module of the language
+    assert VOCABULARY
+    missing = set(VOCABULARY) - set(wl.__all__)
+    assert not missing, f"add to warploom/__init__.py: {sorted(missing)}"
 
 
 def test_every_variable_has_its_line_and_every_line_a_reader() -> None:

@@ -7,7 +7,6 @@ number.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -15,57 +14,20 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-from numpy.lib.array_utils import byte_bounds
 
+from tests.fuzz.case import Case, class_of, dtype_of, shape_of
 from tests.ir.kernels import Body
 from warploom.base.dtypes import DType, bf16, boolean, f16, f32, i32, i64
-from warploom.ir.kernel import Kernel
 from warploom.ir.op import Value
 from warploom.ir.ops import scalar, tile
 from warploom.ir.ops import tensor as tensors
 from warploom.ir.ops.control import Yield
-from warploom.ir.types import Scalar, Tensor, TensorClass, Tile
+from warploom.ir.types import Scalar, Tensor
 
 EXTENTS = (1, 2, 3, 4, 6, 7, 8, 12, 16, 20, 33, 64)
 MOST = 700  # elements of a tile
 FLOATS = (f32, f16, bf16)
 _EXACT = {f32: 2**20, f16: 2**10, bf16: 2**7}  # integers below are exact, sums of two as well
-
-
-@dataclass
-class Case:
-    """A kernel with arguments."""
-
-    kernel: Kernel
-    grid: tuple[int, int, int]
-    args: list[Any]
-
-    def copies(self) -> list[Any]:
-        """The arguments, tensors copied with their strides."""
-        return [_twin(a) if isinstance(a, np.ndarray) else a for a in self.args]
-
-
-def _twin(array: np.ndarray) -> np.ndarray:
-    """A copy with the strides, the alignment and the surroundings of the original."""
-    low, high = byte_bounds(array)
-    held = np.frombuffer((ctypes.c_uint8 * (high - low)).from_address(low), np.uint8)
-    store = np.empty(high - low + 32, np.uint8)
-    start = (low - store.ctypes.data) % 16
-    store[start : start + high - low] = held
-    at = start + array.ctypes.data - low
-    return np.ndarray(array.shape, array.dtype, store.data, at, array.strides)
-
-
-def class_of(array: np.ndarray) -> TensorClass:
-    """The class that a launch with this array has."""
-    steps = [s // array.itemsize for s in array.strides]
-    unit = max((a for a, s in enumerate(steps) if s == 1), default=-1)
-    letters = "".join("1" if a == unit else "0" if s == 0 else "n" for a, s in enumerate(steps))
-    bits = 16 | array.ctypes.data
-    for letter, step in zip(letters, array.strides, strict=True):
-        bits |= step if letter == "n" else 0
-    extent = array.shape[unit] if unit >= 0 else 0
-    return TensorClass(letters, bits & -bits, min(extent & -extent, 16) if extent else 16)
 
 
 @dataclass
@@ -526,18 +488,6 @@ def _yield(generator: Generator, wanted: list[Any]) -> Any:
 
 def void(_: object) -> None:
     """Nothing."""
-
-
-def dtype_of(value: Value) -> DType:
-    """The element type of a tile."""
-    assert isinstance(value.type, Tile)
-    return value.type.dtype
-
-
-def shape_of(value: Value) -> tuple[int, ...]:
-    """The shape of a tile."""
-    assert isinstance(value.type, Tile)
-    return value.type.shape
 
 
 @st.composite

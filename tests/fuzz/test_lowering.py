@@ -1,11 +1,14 @@
 """Random kernels: lowered with all checks, simulated, equal to the tile IR bit for bit."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests.fuzz import reference
-from tests.fuzz.generator import Case, case_of, cases
+from tests.fuzz import gpu, reference
+from tests.fuzz.case import Case
+from tests.fuzz.generator import case_of, cases
 from tests.ir.kernels import lowered
 from warploom.ir.printer import print_kernel
 from warploom.sim.program import TensorArg, prepare
@@ -19,15 +22,21 @@ def bits(array: np.ndarray) -> np.ndarray:
     return plain.view(f"u{plain.dtype.itemsize}")
 
 
-def check(case: Case) -> None:
+def check(case: Case, *, checked: bool = False) -> None:
+    """Lower, simulate, compare. `checked`: the simulator also looks for unwritten elements."""
     text = print_kernel(case.kernel)
     expected, found = case.copies(), case.copies()
     reference.run(case.kernel, case.grid, expected)
     kernel = lowered(case.kernel)
     arguments = [TensorArg(a) if isinstance(a, np.ndarray) else a for a in found]
-    result = prepare(kernel).run(case.grid, arguments)
+    result = prepare(kernel).run(case.grid, arguments, checked=checked)
     assert result.findings == []
-    for param, want, have in zip(kernel.params, expected, found, strict=True):
+    compare(case, expected, found, text)
+
+
+def compare(case: Case, expected: list[Any], found: list[Any], text: str) -> None:
+    """Every tensor has the same bits."""
+    for param, want, have in zip(case.kernel.params, expected, found, strict=True):
         if isinstance(want, np.ndarray):
             np.testing.assert_array_equal(bits(have), bits(want), f"{param.name}\n{text}")
 
@@ -45,6 +54,29 @@ def test_lowered_kernels_compute_what_the_tile_ir_says(case: Case) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_kernels_of_these_numbers(seed: int) -> None:
     check(case_of(seed))
+
+
+@pytest.mark.parametrize("seed", range(40, 60))
+def test_the_checked_simulator_finds_nothing(seed: int) -> None:
+    """Pads and replicas are no one's data: nothing unwritten reaches an address or an output."""
+    check(case_of(seed), checked=True)
+
+
+@pytest.mark.parametrize("seed", range(60, 64))
+def test_the_compiler_takes_them(seed: int) -> None:
+    assert gpu.cubin_of(lowered(case_of(seed).kernel))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("first", range(0, 200, 10))
+def test_the_gpu_computes_the_same(first: int) -> None:
+    for seed in range(first, first + 10):
+        case = case_of(seed)
+        text = print_kernel(case.kernel)
+        expected, found = case.copies(), case.copies()
+        reference.run(case.kernel, case.grid, expected)
+        gpu.run(lowered(case.kernel), case.grid, found)
+        compare(case, expected, found, f"seed {seed}\n{text}")
 
 
 @pytest.mark.slow

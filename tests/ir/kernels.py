@@ -73,6 +73,14 @@ class Body:
         """A branch; fill `then` and `orelse` by `with`."""
         return Branch(self, condition)
 
+    def inside_branch(self, block: Block) -> AbstractContextManager[Block]:
+        """Append to a block of a branch."""
+        return self.build.inside(block)
+
+    def give(self, *values: Value) -> None:
+        """End the block with these values."""
+        self.build.add(Yield(values=values))
+
     def kernel(self, name: str = "k") -> Kernel:
         """The finished, verified kernel."""
         made = self.kernel_unverified(name)

@@ -80,6 +80,11 @@ def test_each_outcome_is_told_apart(project: Path) -> None:
 def test_a_passing_selection_is_0_and_an_empty_one_2(project: Path) -> None:
     assert run(project, "-n", "0", "-k", "good").returncode == 0
     assert run(project, "-n", "0", "-k", "absent").returncode == 2, "skipped is not run"
+    (project / "tests" / "test_broken.py").write_text("import a_package_that_is_not_there\n")
+    broken = run(project, "-n", "2", "-k", "good")
+    assert broken.returncode == 1, broken.stdout
+    assert "failed: tests/test_broken.py" in broken.stdout
+    (project / "tests" / "test_broken.py").unlink()
     nothing = run(project, "-n", "0", "-m", "gpu and soak")
     assert nothing.returncode == 2
     assert "no test ran" in nothing.stdout

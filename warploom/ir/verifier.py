@@ -74,28 +74,31 @@ class _Verifier:
 
     def enter(self, op: Op, visible: set[Value]) -> None:
         """What must hold before the regions of an operation are looked at."""
-        check(bool(op.STAGES & self.kernel.stage), f"not legal at stage {self.kernel.stage.name}")
+        if not op.STAGES & self.kernel.stage:
+            raise Complaint(f"not legal at stage {self.kernel.stage.name}")
         for value in op.operand_values():
-            check(value in visible, f"operand {value} is not defined before")
+            if value not in visible:
+                raise Complaint(f"operand {value} is not defined before")
         for value in op.results:
-            check(value not in visible, f"result {value} is defined twice")
-            check(value.owner is op, f"result {value} belongs to another operation")
+            if value in visible:
+                raise Complaint(f"result {value} is defined twice")
+            if value.owner is not op:
+                raise Complaint(f"result {value} belongs to another operation")
+            _check_type(value, self.kernel.stage, self.warps)
         for inner in op.regions():
             for arg in inner.args:
-                check(arg.owner is inner, f"argument {arg} belongs to another block")
-        for value in (*op.results, *(a for inner in op.regions() for a in inner.args)):
-            _check_type(value, self.kernel.stage, self.warps)
+                if arg.owner is not inner:
+                    raise Complaint(f"argument {arg} belongs to another block")
+                _check_type(arg, self.kernel.stage, self.warps)
 
     def leave(self, op: Op) -> None:
         """What must hold once its regions are known to be whole."""
         inferred = op.infer()
-        check(
-            len(inferred) == len(op.results),
-            f"{len(op.results)} results where {len(inferred)} are inferred",
-        )
+        if len(inferred) != len(op.results):
+            raise Complaint(f"{len(op.results)} results where {len(inferred)} are inferred")
         for have, want in zip(op.results, inferred, strict=True):
-            check(same_but_uniformity(have.type, want), f"result {have} where {want} is inferred")
-            check(not _claims_more(have, want), f"result {have} where {want} is inferred")
+            if not same_but_uniformity(have.type, want) or _claims_more(have, want):
+                raise Complaint(f"result {have} where {want} is inferred")
         op.verify()
         if isinstance(op, Map):
             _check_map(op)
@@ -112,21 +115,25 @@ def _check_type(value: Value, stage: Stage, warps: int) -> None:
     """A value is of a kind that the stage has, and a layout fits what it describes."""
     type = value.type
     machine = stage is Stage.MACHINE
-    check(not (isinstance(type, Tile) and machine), f"{value} is a tile at the machine stage")
-    check(machine or not isinstance(type, Regs | Buffer), f"{value} before the machine stage")
-    early = isinstance(type, SharedTile | Barriers)
-    check(not (early and machine), f"{value} has no address at the machine stage")
+    if isinstance(type, Tile) and machine:
+        raise Complaint(f"{value} is a tile at the machine stage")
+    if isinstance(type, Regs | Buffer) and not machine:
+        raise Complaint(f"{value} before the machine stage")
+    if isinstance(type, SharedTile | Barriers) and machine:
+        raise Complaint(f"{value} has no address at the machine stage")
     if not isinstance(type, Regs | Tile) or type.layout is None:
         return
     layout = type.layout
-    check(layout.warps == warps, f"{value} has layout {layout} of {layout.warps} warps")
+    if layout.warps != warps:
+        raise Complaint(f"{value} has layout {layout} of {layout.warps} warps")
     if isinstance(type, Tile):
-        check(layout.shape == type.shape, f"tile {value} under layout {layout}")
+        fits = layout.shape == type.shape
     else:
         fits = len(type.extents) == len(layout.reg_extents) and all(
             a in (1, b) for a, b in zip(type.extents, layout.reg_extents, strict=True)
         )
-        check(fits, f"registers {type.extents} under layout {layout}")
+    if not fits:
+        raise Complaint(f"{value} under layout {layout}")
 
 
 def _check_map(op: Map) -> None:

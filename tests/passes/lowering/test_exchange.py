@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.fuzz.generator import Case
+from tests.fuzz.case import Case
 from tests.fuzz.test_lowering import check
 from tests.ir.kernels import Body, lowered
 from tests.passes.lowering.test_memory import input_of

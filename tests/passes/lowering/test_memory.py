@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.fuzz import reference
-from tests.fuzz.generator import Case, class_of
+from tests.fuzz.case import Case, class_of
 from tests.fuzz.test_lowering import check
 from tests.ir.kernels import Body, argument, lowered, tensor
 from warploom.base.dtypes import DType, bf16, boolean, f16, f32, i32, i64

@@ -7,7 +7,7 @@ as in Python, NaN propagates through max and min, +0 is above -0 there, nothing 
 from __future__ import annotations
 
 from warploom.base.dtypes import DType, boolean
-from warploom.ir.op import check
+from warploom.ir.op import Complaint
 
 BINARY = (
     "add",
@@ -80,34 +80,41 @@ FLOAT32_KINDS = {
 
 def binary_dtype(kind: str, lhs: DType, rhs: DType) -> DType:
     """Result of a binary operation; both operands have one dtype."""
-    check(kind in BINARY, f"unknown arithmetic {kind}")
-    check(lhs == rhs, f"{kind} of {lhs} and {rhs}")
+    if kind not in BINARY:
+        raise Complaint(f"unknown arithmetic {kind}")
+    if lhs != rhs:
+        raise Complaint(f"{kind} of {lhs} and {rhs}")
     _check_kind(kind, lhs)
     return lhs
 
 
 def unary_dtype(kind: str, dtype: DType) -> DType:
     """Result of a unary operation. Transcendental kinds and rcp take f32 (f64 for scalars)."""
-    check(kind in UNARY, f"unknown arithmetic {kind}")
+    if kind not in UNARY:
+        raise Complaint(f"unknown arithmetic {kind}")
     _check_kind(kind, dtype)
-    if kind in FLOAT32_KINDS:
-        check(dtype.bits >= 32, f"{kind} of {dtype}: cast to f32 first")
+    if kind in FLOAT32_KINDS and dtype.bits < 32:
+        raise Complaint(f"{kind} of {dtype}: cast to f32 first")
     return dtype
 
 
 def compare_dtype(kind: str, lhs: DType, rhs: DType) -> DType:
     """Comparison gives bool; with NaN all but `ne` are false."""
-    check(kind in COMPARE, f"unknown comparison {kind}")
-    check(lhs == rhs, f"{kind} of {lhs} and {rhs}")
+    if kind not in COMPARE:
+        raise Complaint(f"unknown comparison {kind}")
+    if lhs != rhs:
+        raise Complaint(f"{kind} of {lhs} and {rhs}")
     return boolean
 
 
 def _check_kind(kind: str, dtype: DType) -> None:
     if kind in FLOAT_KINDS:
-        check(dtype.is_float, f"{kind} of {dtype}")
+        fits = dtype.is_float
     elif kind in _INT_ONLY:
-        check(dtype.is_int, f"{kind} of {dtype}")
+        fits = dtype.is_int
     elif kind in _BIT:
-        check(dtype.is_int or dtype.is_bool, f"{kind} of {dtype}")
+        fits = dtype.is_int or dtype.is_bool
     else:
-        check(not dtype.is_bool, f"{kind} of bool")
+        fits = not dtype.is_bool
+    if not fits:
+        raise Complaint(f"{kind} of {dtype}")

@@ -8,7 +8,19 @@ whole groups.
 
 from __future__ import annotations
 
-from warploom.ir.op import Actor, Effect, Op, Stage, Value, attribute, check, op, operand, optional
+from warploom.ir.op import (
+    Actor,
+    Complaint,
+    Effect,
+    Op,
+    Stage,
+    Value,
+    attribute,
+    check,
+    op,
+    operand,
+    optional,
+)
 from warploom.ir.ops.registers import regs_of
 from warploom.ir.ops.scalar import least_uniform, scalar_of, tensor_of
 from warploom.ir.types import Regs, Scalar, Type, Uniformity, broadcast
@@ -29,13 +41,12 @@ def check_access(
     check(vec == 1 or extents[axis] % vec == 0, f"vector of {vec} in {extents} along axis {axis}")
     groups = grouped(extents, axis, vec)
     o = regs_of(offset)
-    check(o.dtype.is_int and o.extents == groups, f"offsets {o} for groups {groups}")
+    if not o.dtype.is_int or o.extents != groups:
+        raise Complaint(f"offsets {o} for groups {groups}")
     if predicate is not None:
         p = regs_of(predicate)
-        check(
-            p.dtype.is_bool and broadcast(p.extents, groups) == groups,
-            f"predicate {p} for groups {groups}",
-        )
+        if not p.dtype.is_bool or broadcast(p.extents, groups) != groups:
+            raise Complaint(f"predicate {p} for groups {groups}")
 
 
 @op("global_memory.load", stages=Stage.MACHINE, effects=(Effect.READ_GLOBAL,))

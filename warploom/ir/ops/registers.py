@@ -9,6 +9,7 @@ from __future__ import annotations
 from warploom.base.dtypes import DType, boolean, f32, i32
 from warploom.ir.op import (
     Block,
+    Complaint,
     Effect,
     Op,
     Stage,
@@ -27,18 +28,16 @@ from warploom.ir.types import Regs, Scalar, Type, Uniformity, broadcast
 
 def regs_of(value: Value) -> Regs:
     """The type of a value that must be a register tile."""
-    check(isinstance(value.type, Regs), f"{value} is not in registers")
-    assert isinstance(value.type, Regs)
+    if not isinstance(value.type, Regs):
+        raise Complaint(f"{value} is not in registers")
     return value.type
 
 
 def _extents(*values: Value) -> tuple[int, ...]:
     common = broadcast(*(regs_of(v).extents for v in values))
-    check(
-        common is not None,
-        f"extents {', '.join(str(regs_of(v).extents) for v in values)} do not fit",
-    )
-    assert common is not None
+    if common is None:
+        given = ", ".join(str(regs_of(v).extents) for v in values)
+        raise Complaint(f"extents {given} do not fit")
     return common
 
 

@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from warploom.base.dtypes import DType, i32
-from warploom.ir.op import Actor, Effect, Op, Stage, Value, attribute, check, op, operand, optional
+from warploom.ir.op import (
+    Actor,
+    Complaint,
+    Effect,
+    Op,
+    Stage,
+    Value,
+    attribute,
+    check,
+    op,
+    operand,
+    optional,
+)
 from warploom.ir.ops.global_memory import check_access
 from warploom.ir.ops.registers import regs_of
 from warploom.ir.types import Buffer, Regs, Scalar, Type
@@ -11,8 +23,8 @@ from warploom.ir.types import Buffer, Regs, Scalar, Type
 
 def buffer_of(value: Value) -> Buffer:
     """The type of a value that must be a shared buffer."""
-    check(isinstance(value.type, Buffer), f"{value} is not a shared buffer")
-    assert isinstance(value.type, Buffer)
+    if not isinstance(value.type, Buffer):
+        raise Complaint(f"{value} is not a shared buffer")
     return value.type
 
 
