@@ -100,6 +100,9 @@ _HELPERS: dict[str, Helper] = {
     "fence_barrier_init": _statement(
         "fence_barrier_init", "", "fence.mbarrier_init.release.cluster"
     ),
+    "prefetch_map": _statement(
+        "prefetch_map", "const TensorMap& map", "prefetch.tensormap [%0]", '"l"(&map) '
+    ),
     "tma_commit": _statement("tma_commit", "", "cp.async.bulk.commit_group"),
     "tma_wait": _statement(
         "tma_wait",

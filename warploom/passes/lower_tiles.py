@@ -9,6 +9,7 @@ from warploom.base.target import Target
 from warploom.ir.builder import Builder
 from warploom.ir.kernel import Kernel
 from warploom.ir.op import Block, Op, Stage, Value
+from warploom.ir.ops import tma
 from warploom.ir.ops.control import For, If, OneThread, Yield
 from warploom.ir.ops.roles import SetRegisters, Split
 from warploom.ir.types import Regs, Tile
@@ -29,9 +30,19 @@ def lower_tiles(kernel: Kernel, target: Target) -> None:
     body = Block()
     lower.build = Builder(body)
     _lower_block(lower, kernel.body, body)
-    body.ops[:0] = lower.prologue.block.ops
+    body.ops[:0] = [*_read_maps_ahead(kernel), *lower.prologue.block.ops]
     kernel.body = body
     kernel.stage = Stage.MACHINE
+
+
+def _read_maps_ahead(kernel: Kernel) -> list[Op]:
+    """Have one thread ask for all descriptors first: the first copy would wait for its own."""
+    if not kernel.maps:
+        return []
+    reads: list[Op] = [
+        tma.PrefetchMap(map=number, loc=kernel.loc) for number in range(len(kernel.maps))
+    ]
+    return [OneThread(body=Block((), [*reads, Yield(loc=kernel.loc)]), loc=kernel.loc)]
 
 
 def _lower_block(lower: Lowering, source: Block, into: Block) -> None:

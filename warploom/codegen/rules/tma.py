@@ -27,6 +27,12 @@ def store_box(out: Emitter, op: ops.StoreBox) -> None:
     out.lines.add(f"{name}({', '.join(arguments)});")
 
 
+@emits(ops.PrefetchMap)
+def prefetch_map(out: Emitter, op: ops.PrefetchMap) -> None:
+    name = async_helpers.use(out.prelude, "prefetch_map")
+    out.lines.add(f"{name}({_map(out, op.map)});")
+
+
 @emits(ops.Commit)
 def commit(out: Emitter, op: ops.Commit) -> None:
     out.lines.add(f"{async_helpers.use(out.prelude, 'tma_commit')}();")

@@ -138,6 +138,13 @@ class StoreBox(Op):
         check(self.reduce in REDUCE, f"reduction {self.reduce!r}")
 
 
+@op("tma.prefetch_map", stages=Stage.MACHINE, since="sm_90", effects=(Effect.OUTSIDE,))
+class PrefetchMap(Op):
+    """Have the descriptor of map number `map` read ahead of its first copy. PTX prefetch.tensormap."""
+
+    map: int = attribute()
+
+
 @op("tma.commit", effects=(Effect.SYNC,), since="sm_90")
 class Commit(Op):
     """Close the thread's current bulk group of stores."""

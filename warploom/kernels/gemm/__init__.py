@@ -44,7 +44,7 @@ def matmul(
     views = {"a": arrays.read(a, "a"), "b": arrays.read(b, "b"), "out": arrays.read(out, "out")}
     for name in ("a", "b"):
         arguments.require(
-            not argument_class.overlap(views[name], views["out"]),
+            not argument_class.shares_memory(views[name], views["out"]),
             "matmul",
             f"`out` overlaps `{name}`, which other blocks still read",
         )

@@ -15,6 +15,7 @@ from warploom.ir.kernel import Kernel
 from warploom.ir.layout.layout import Layout, Mode, Place
 from warploom.ir.op import REGISTRY, Block, Op, Stage, Value
 from warploom.ir.ops import index, registers, scalar
+from warploom.ir.ops.control import OneThread
 from warploom.ir.types import Regs, Scalar, Tile
 
 T = TypeVar("T", bound=Op)
@@ -66,6 +67,7 @@ class Lowering:
         self.facts = ScalarFacts.of(kernel.body)
         self.values: dict[Value, Value] = {}
         self.places: dict[Value, SharedPlace] = {}
+        self.barrier_makers: dict[Block, OneThread] = {}  # by the block that they stand in
         self.build = Builder(Block())
         self.begin_role()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import gcd
 
 from warploom.base.dtypes import i32, i64
+from warploom.ir.builder import Builder
 from warploom.ir.layout.layout import Layout
 from warploom.ir.op import Block, Value
 from warploom.ir.ops import control, mbarrier, shared, shared_memory, sync
@@ -171,21 +172,30 @@ def store(lower: Lowering, op: shared.Store) -> None:
 
 @lowers(mbarrier.Alloc)
 def alloc_barriers(lower: Lowering, op: mbarrier.Alloc) -> None:
-    """Barriers are made by one thread before any role runs; all of the block waits for it."""
-    made = shared_memory.BufferOp(dtype=i64, elements=op.count)
-    buffer = lower.build.emit(made, op.result.name or "barriers")
+    """All barriers of a block of operations are made by one thread, and all of the block waits for it
+    once, where the first ones are made."""
+    block = lower.build.block
+    if lower.barrier_makers.get(block) is None:
+        body = Block((), [sync.FenceBarrierInit(loc=op.loc), control.Yield(loc=op.loc)])
+        maker = lower.build.add(control.OneThread(body=body))
+        threads = 32 * lower.kernel.warps
+        why = "barriers are made before they are used"
+        lower.build.add(sync.Barrier(threads=threads, why=why))
+        lower.barrier_makers[block] = maker
+    maker = lower.barrier_makers[block]
+    made = shared_memory.BufferOp(dtype=i64, elements=op.count, loc=op.loc)
+    ahead = Builder(Block(), op.loc)
+    buffer = ahead.emit(made, op.result.name or "barriers")
     lower.places[op.result] = SharedPlace(buffer, None)
-    body = Block()
-    lower.build.add(control.OneThread(body=body))
-    with lower.build.inside(body):
+    at = block.ops.index(maker)
+    block.ops[at:at] = ahead.block.ops
+    inits = Builder(Block(), op.loc)
+    with lower.build.inside(inits.block):
         for number in range(op.count):
             shift = lower.build.const(number * _BARRIER_BYTES)
             address = address_of(lower, op.result, shift)
             lower.build.add(mbarrier.Init(barrier=address, arrivals=op.arrivals))
-        lower.build.add(sync.FenceBarrierInit())
-        lower.build.add(control.Yield(values=()))
-    threads = 32 * lower.kernel.warps
-    lower.build.add(sync.Barrier(threads=threads, why="barriers are made before they are used"))
+    maker.body.ops[-2:-2] = inits.block.ops
 
 
 @lowers(mbarrier.At)

@@ -58,6 +58,16 @@ class Copy:
         return box, places_of(address, box.size, self.map.swizzle)
 
 
+@simulates(tma.PrefetchMap)
+def prefetch_map(t: Translator, op: tma.PrefetchMap) -> Step:
+    """A matter of time only."""
+
+    def step(s: Slots, m: Batch) -> None:
+        return None
+
+    return step
+
+
 @simulates(tma.LoadBox)
 def load_box(t: Translator, op: tma.LoadBox) -> Step:
     copy, b = Copy(t, op), t.slot(op.barrier)
