@@ -28,6 +28,7 @@ ROUNDS, LEAST_S = 5, 1e-3
 def candidates(shape: Shape, most: int) -> Iterator[Config]:
     """The `most` best tiles by estimate; the better half in groups of every height."""
     ordered = sorted(config.candidates(shape), key=lambda c: config.cycles(c, shape))
+    yield from config.swapped(shape)
     for number, chosen in enumerate(ordered[:most]):
         tall = -(-shape.m // chosen.BM) > min(GROUPS)
         for group in GROUPS if tall and number < most // 2 else (chosen.GROUP,):
@@ -56,10 +57,10 @@ def sweep(case: str, most: int) -> dict[str, Any]:
     found.sort(key=lambda pair: -pair[0])
     print(f"{case}: cublas {rival:.1f}")
     for speed, chosen in found:
-        print(f"  {speed:6.1f} {speed / rival:.3f} {chosen.constants()}", flush=True)
+        print(f"  {speed:6.1f} {speed / rival:.3f} {chosen.row()}", flush=True)
     (value, best), (after, _) = found[0], found[min(1, len(found) - 1)]
     return {
-        **{"key": shape.key(), "config": best.constants(), "value": round(value, 1)},
+        **{"key": shape.key(), "config": best.row(), "value": round(value, 1)},
         **{"unit": "TFLOP/s", "runner_up": round(after, 1)},
     }
 

@@ -57,7 +57,7 @@ def measure(case: str, context: Context) -> Row:
     sets = torch_gemm.operands(m, n, k, dtype, layout, context.seed)
     row = Row(case, "TFLOP/s", "higher", limit=dtype, rounds=ROUNDS)
     shape = gemm.shape_of(sets[0].a, sets[0].b, sets[0].ours)
-    row.config = config.choose(shape).constants()
+    row.config = config.choose(shape).row()
     ours = torch_gemm.Graph(lambda held: gemm.matmul(held.a, held.b, held.ours), sets, LEAST_S)
     theirs = torch_gemm.Graph(torch_gemm.cublas, sets, LEAST_S)
     error, other = (torch_gemm.error(made, sets[-1]) for made in (sets[-1].ours, sets[-1].theirs))

@@ -61,10 +61,17 @@ def matmul(
         chosen = config.choose(shape)
     direct = bool(why["out"]) or _fast_axis(views["out"]) == 0
     blocks = min(shape.sms, chosen.tiles(shape.m, shape.n))
-    kernel.gemm[blocks](
+    a_t, b_t = shape.a_t, shape.b_t
+    if chosen.SWAP and bias is None:
+        # outᵀ = bᵀ · aᵀ: the columns of `b` are the rows of the matrix unit.
+        a, b, out, direct = b.T, a.T, out.T, True
+        turned = shape_of(a, b, out)
+        a_t, b_t = turned.a_t, turned.b_t
+    made = kernel.gemm_in_turns if chosen.TURNS else kernel.gemm
+    made[blocks](
         *(a, b, out, bias),
         **chosen.constants(),
-        **{"ACTIVATION": activation, "A_T": shape.a_t, "B_T": shape.b_t, "DIRECT": direct},
+        **{"ACTIVATION": activation, "A_T": a_t, "B_T": b_t, "DIRECT": direct},
     )
 
 

@@ -7,7 +7,7 @@ not depend on the tile: every element is summed in the order of k, 16 at a time.
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -48,7 +48,11 @@ class Shape:
 @dataclass(frozen=True, slots=True)
 class Config:
     """A tile of BM x BN, in steps of BK, STAGES of them in flight, finished in slices of EN columns
-    by MATH replicas; tiles in groups of GROUP rows."""
+    by MATH replicas; tiles in groups of GROUP rows.
+
+    TURNS: two roles own every second tile each, with STAGES in flight of their own. SWAP: the tiles
+    are of the transposed product, whose rows are the columns of `b`: for a few rows of `a`.
+    """
 
     BM: int
     BN: int
@@ -57,13 +61,22 @@ class Config:
     MATH: int
     GROUP: int = 8
     BK: int = BK
+    TURNS: bool = False
+    SWAP: bool = False
+
+    def row(self) -> dict[str, int]:
+        """What a table of measured tiles holds."""
+        return asdict(self)
 
     def constants(self) -> dict[str, int]:
         """The compile-time arguments of the kernel."""
-        return asdict(self)
+        unknown = {"TURNS", "SWAP"} | ({"MATH"} if self.TURNS else set())
+        return {name: value for name, value in self.row().items() if name not in unknown}
 
     def tiles(self, m: int, n: int) -> int:
         """Tiles of a product of m x n elements."""
+        if self.SWAP:
+            m, n = n, m
         return -(-m // self.BM) * -(-n // self.BN)
 
 
@@ -92,16 +105,28 @@ def candidates(shape: Shape) -> Iterator[Config]:
     for rows, math, widest in ((128, 2, 256), (256, 2, 128), (64, 1, 256)):
         for columns in range(step, widest + 1, step):
             yield fitted(rows, columns, math, shape.out_bytes)
+    for rows, narrowest, widest in ((128, 64, 128), (64, 128, 256)):
+        for columns in range(narrowest, widest + 1, max(step, 64)):
+            yield fitted(rows, columns, 1, shape.out_bytes, turns=True)
 
 
-def fitted(rows: int, columns: int, math: int, out_bytes: int) -> Config:
+def swapped(shape: Shape) -> Iterator[Config]:
+    """Tiles of the transposed product for a few rows of `a`, which fill its columns."""
+    columns = max(16, -(-shape.m // 16) * 16)
+    if columns <= 64 and not shape.a_t:
+        for rows, math in ((64, 1), (128, 2), (256, 2)):
+            yield replace(fitted(rows, columns, math, shape.out_bytes), SWAP=True)
+
+
+def fitted(rows: int, columns: int, math: int, out_bytes: int, turns: bool = False) -> Config:
     """The tile with the widest slices that divide it and as many stages as fit."""
-    widest = (64 if rows <= 128 else 32) * 2 // out_bytes
+    sides = 2 if turns else 1
+    widest = (64 if rows * sides <= 128 else 32) * 2 // out_bytes
     slice_columns = next(w for w in (64, 32, 16) if w <= widest and columns % w == 0)
-    slices = 2 * rows * slice_columns * out_bytes
-    stage = (rows + columns) * BK * 2
+    slices = sides * 2 * rows * slice_columns * out_bytes
+    stage = sides * (rows + columns) * BK * 2
     stages = min(MOST_STAGES, (SHARED - slices) // stage)
-    return Config(rows, columns, slice_columns, stages, math)
+    return Config(rows, columns, slice_columns, stages, math, TURNS=turns)
 
 
 def cycles(c: Config, shape: Shape) -> float:
@@ -113,5 +138,9 @@ def cycles(c: Config, shape: Shape) -> float:
         read = max(read, c.BN * c.BK * 2 / FROM_MEMORY)
     steps = -(-shape.k // c.BK)
     rounds = -(-c.tiles(shape.m, shape.n) // shape.sms)
-    tile = steps * max(multiply, read) + FINISH + c.BM * c.BN / STORED
-    return START + rounds * tile
+    finish = FINISH + c.BM * c.BN / STORED
+    work = steps * max(multiply, read)
+    if c.TURNS and rounds > 1:
+        # One role writes while the other multiplies.
+        return START + rounds * max(work, (work + finish) / 2) + finish
+    return START + rounds * (work + finish)

@@ -26,6 +26,49 @@ def finished(part, bias, column, WIDTH, ACTIVATION):
     return part
 
 
+@wl.function
+def filled(ring, a, b, i, j, K, A_T, B_T, BM, BN, BK):
+    """Put the K axis of a tile's operands into a ring, a step an item."""
+    for k in wl.range(0, K, BK):
+        with ring.put() as (sa, sb):
+            wl.copy_async(a[wl.ds(i * BM, BM), wl.ds(k, BK)], sa.T if A_T else sa)
+            wl.copy_async(b[wl.ds(k, BK), wl.ds(j * BN, BN)], sb.T if B_T else sb)
+
+
+@wl.function
+def summed(ring, K, r, A_T, B_T, M, BN, BK, STAGES):
+    """The sums of rows r·M … of a tile from the items of a ring, one product behind the last."""
+    acc = wl.zeros((M, BN), wl.f32)
+    for _ in wl.range(0, K, BK):
+        item = ring.take()
+        sa, sb = item
+        left = (sa.T if A_T else sa)[wl.ds(r * M, M), :]
+        acc = wl.dot_async(left, sb.T if B_T else sb, acc)
+        item.release(after=acc, behind=1 if STAGES > 1 else 0)
+    return acc.wait()
+
+
+@wl.function
+def written(sums, c, bias, row, column, out, slot, M, BN, EN, ACTIVATION, DIRECT):
+    """Write sums to c in slices of EN columns, by way of two slots of `out` from `slot` on."""
+    SLICES = (BN + EN - 1) // EN
+    for e in wl.unroll(SLICES):
+        at = column + e * EN
+        part = finished(sums[:, e * EN : (e + 1) * EN], bias, at, EN, ACTIVATION).cast(c.dtype)
+        window = c[wl.ds(row, M), wl.ds(at, EN)]
+        if DIRECT:
+            wl.store(window, part)
+        else:
+            stage = out[slot + e % 2]
+            with wl.one_thread():
+                # After an odd number of slices the last one lies in this slot too.
+                wl.copy_wait(pending=0 if e == 0 and SLICES % 2 else 1, reads=True)
+            stage.store(part)
+            with wl.one_thread():
+                wl.copy_async(stage, window)
+                wl.copy_commit()
+
+
 @wl.kernel
 def gemm(
     a: wl.Tensor,
@@ -50,51 +93,72 @@ def gemm(
     rows of a tile of BM x BN and writes them in slices of EN columns: through shared memory by the
     copy engine, or with DIRECT from registers, for a `c` that the engine cannot address.
     """
-    M, SLICES = BM // MATH, (BN + EN - 1) // EN
+    M = BM // MATH
     tile_a = wl.shared((BK, BM) if A_T else (BM, BK), a.dtype)
     tile_b = wl.shared((BN, BK) if B_T else (BK, BN), b.dtype)
     ring = wl.pipe(STAGES, slots=[tile_a, tile_b])
-    if not DIRECT:
-        out = wl.shared((M, EN), c.dtype, slots=2 * MATH)
+    out = None if DIRECT else wl.shared((M, EN), c.dtype, slots=2 * MATH)
     rows, columns = (c.shape[0] + BM - 1) // BM, (c.shape[1] + BN - 1) // BN
     first, step, tiles, K = wl.program_id(0), wl.num_programs(0), rows * columns, a.shape[1]
     with wl.roles():
         with wl.role("load", warps=1):
             for t in wl.range(first, tiles, step):
                 i, j = place(t, rows, columns, GROUP)
-                for k in wl.range(0, K, BK):
-                    with ring.put() as (sa, sb):
-                        wl.copy_async(a[wl.ds(i * BM, BM), wl.ds(k, BK)], sa.T if A_T else sa)
-                        wl.copy_async(b[wl.ds(k, BK), wl.ds(j * BN, BN)], sb.T if B_T else sb)
+                filled(ring, a, b, i, j, K, A_T, B_T, BM, BN, BK)
         with wl.role("math", warps=4, replicas=MATH) as r:
             for t in wl.range(first, tiles, step):
                 i, j = place(t, rows, columns, GROUP)
-                acc = wl.zeros((M, BN), wl.f32)
-                for _ in wl.range(0, K, BK):
-                    item = ring.take()
-                    sa, sb = item
-                    left = (sa.T if A_T else sa)[wl.ds(r * M, M), :]
-                    acc = wl.dot_async(left, sb.T if B_T else sb, acc)
-                    item.release(after=acc, behind=1 if STAGES > 1 else 0)
-                sums = acc.wait()
-                row = i * BM + r * M
-                for e in wl.unroll(SLICES):
-                    column = j * BN + e * EN
-                    part = finished(sums[:, e * EN : (e + 1) * EN], bias, column, EN, ACTIVATION)
-                    window = c[wl.ds(row, M), wl.ds(column, EN)]
-                    if DIRECT:
-                        wl.store(window, part.cast(c.dtype))
-                    else:
-                        stage = out[r * 2 + e % 2]
-                        with wl.one_thread():
-                            # After an odd number of slices the last one lies in this slot too.
-                            wl.copy_wait(pending=0 if e == 0 and SLICES % 2 else 1, reads=True)
-                        stage.store(part.cast(c.dtype))
-                        with wl.one_thread():
-                            wl.copy_async(stage, window)
-                            wl.copy_commit()
-            with wl.one_thread():
-                wl.copy_wait()
+                sums = summed(ring, K, r, A_T, B_T, M, BN, BK, STAGES)
+                row, column, slot = i * BM + r * M, j * BN, r * 2
+                written(sums, c, bias, row, column, out, slot, M, BN, EN, ACTIVATION, DIRECT)
+            if not DIRECT:
+                with wl.one_thread():
+                    wl.copy_wait()
+
+
+@wl.kernel
+def gemm_in_turns(
+    a: wl.Tensor,
+    b: wl.Tensor,
+    c: wl.Tensor,
+    bias: wl.Tensor = None,
+    ACTIVATION: wl.const = None,
+    A_T: wl.const = False,
+    B_T: wl.const = False,
+    BM: wl.const = 128,
+    BN: wl.const = 128,
+    BK: wl.const = 64,
+    EN: wl.const = 32,
+    STAGES: wl.const = 3,
+    GROUP: wl.const = 8,
+    DIRECT: wl.const = False,
+):
+    """The same with two roles that take turns: each owns every second tile and a ring of STAGES
+    items. The copies of a tile come after those of the one before, so that one role multiplies
+    while the other writes."""
+    shape_a, shape_b = (BK, BM) if A_T else (BM, BK), (BN, BK) if B_T else (BK, BN)
+    slots = [[wl.shared(shape_a, a.dtype), wl.shared(shape_b, b.dtype)] for _ in (0, 1)]
+    rings = [wl.pipe(STAGES, slots=slots[side]) for side in (0, 1)]
+    out = None if DIRECT else wl.shared((BM, EN), c.dtype, slots=4)
+    rows, columns = (c.shape[0] + BM - 1) // BM, (c.shape[1] + BN - 1) // BN
+    first, step, tiles, K = wl.program_id(0), wl.num_programs(0), rows * columns, a.shape[1]
+    with wl.roles():
+        with wl.role("load", warps=1):
+            for t in wl.range(first, tiles, 2 * step):
+                for side in wl.unroll(2):
+                    if t + side * step < tiles:
+                        i, j = place(t + side * step, rows, columns, GROUP)
+                        filled(rings[side], a, b, i, j, K, A_T, B_T, BM, BN, BK)
+        for side in wl.unroll(2):
+            with wl.role(("even", "odd")[side], warps=4):
+                for t in wl.range(first + side * step, tiles, 2 * step):
+                    i, j = place(t, rows, columns, GROUP)
+                    sums = summed(rings[side], K, 0, A_T, B_T, BM, BN, BK, STAGES)
+                    row, column, slot = i * BM, j * BN, 2 * side
+                    written(sums, c, bias, row, column, out, slot, BM, BN, EN, ACTIVATION, DIRECT)
+                if not DIRECT:
+                    with wl.one_thread():
+                        wl.copy_wait()
 
 
 @wl.kernel
@@ -124,6 +188,14 @@ def _small(make):
     a, b = make.randn((200, 136), wl.bf16), make.randn((136, 72), wl.bf16)
     out, bias = make.empty((200, 72), wl.bf16), make.randn((72,), wl.f32)
     return gemm.launch(2).call(a, b, out, bias, B_T=False, BM=128, BN=64, EN=64, STAGES=3, GROUP=2)
+
+
+@gemm_in_turns.example
+def _small_in_turns(make):
+    """Two blocks over seven tiles: one role has a tile less."""
+    a, b = make.randn((200, 136), wl.bf16), make.randn((136, 264), wl.bf16)
+    out = make.empty((200, 264), wl.bf16)
+    return gemm_in_turns.launch(2).call(a, b, out, BM=64, BN=128, STAGES=2, GROUP=2)
 
 
 @gemm.example("bench")
