@@ -105,7 +105,7 @@ class Item(Handle):
     def _retire(self, after: Pending | None, behind: int) -> None:
         """Wait for the products that have read what goes back; how many groups may stay in flight
         is known when the role is."""
-        if after is not None and after.block is builder().block:
+        if after is not None and after.tile is None and after.block is builder().block:
             self.waits = after.settle(0)
         else:
             self.waits = builder().add(wgmma.Drain())
