@@ -109,10 +109,12 @@ def test_every_way_to_fill_storages_from_storages(count: int) -> None:
     targets = [place(f"s{i}") for i in range(count)]
     args = [Value(Scalar(f32), f"a{i}") for i in range(count)]
     current = dict(zip(args, targets, strict=True))
+    for arg, target in current.items():
+        arg.storage = target.storage
     outer = Value(Scalar(f32), "outer")
     for sources in itertools.product([*args, outer], repeat=count):
         moves = list(zip(sources, targets, strict=True))
-        ops = list(parallel_copy(moves, current, Yield()))
+        ops = list(parallel_copy(moves, Yield()))
         held = run(ops, {t.storage: f"old {t.storage}" for t in targets}, current)
         for source, target in moves:
             wanted = "outer" if source is outer else f"old {current[source].storage}"
@@ -125,9 +127,11 @@ def test_every_way_to_fill_storages_from_storages(count: int) -> None:
 def test_a_permutation_needs_one_duplicate_a_cycle(order: list[int]) -> None:
     targets = [place(f"s{i}") for i in range(7)]
     args = [Value(Scalar(f32), f"a{i}") for i in range(7)]
+    for arg, target in zip(args, targets, strict=True):
+        arg.storage = target.storage
     current = dict(zip(args, targets, strict=True))
     moves = [(args[source], target) for source, target in zip(order, targets, strict=True)]
-    ops = list(parallel_copy(moves, current, Yield()))
+    ops = list(parallel_copy(moves, Yield()))
     held = run(ops, {t.storage: t.storage for t in targets}, current)
     assert [held[t.storage] for t in targets] == [f"s{i}" for i in order]
     assert sum(isinstance(op, Duplicate) for op in ops) == _cycles(order)

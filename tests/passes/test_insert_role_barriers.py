@@ -143,7 +143,8 @@ def test_a_second_run_adds_nothing() -> None:
 
 def test_a_barrier_says_why_and_how_many() -> None:
     text = after(insert_role_barriers, HEAD + put("a") + get("c"), options="warps=3")
-    assert 'sync.barrier() [threads=96, id=0, why="write of a@0, then read of c@256"]' in text
+    why = "write of a@0, then read of c@256"
+    assert f'sync.barrier() [threads=96, id=0, why="{why}", per_replica=False]' in text
 
 
 # ---- tensors that the kernel writes -------------------------------------------------------------

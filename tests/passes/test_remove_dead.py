@@ -29,7 +29,7 @@ def test_chains_of_unused_values_go() -> None:
 
 EFFECTS = [
     'debug.print([]) [text="here"]',
-    'sync.barrier() [threads=128, id=0, why=""]',
+    'sync.barrier() [threads=128, id=0, why="", per_replica=False]',
     'sync.warp() [why=""]',
     'global_memory.store(%y, %v, %n, %o, _) [axis=0, vec=1, cache=""]',
     "shared_memory.store(%s, %v, %o, _) [axis=0, vec=1]",

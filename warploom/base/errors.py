@@ -389,7 +389,7 @@ P021 tile of registers in one thread
 P022 item handed back twice
     The producer counts one release of every role for an item.
 P023 item handed back elsewhere
-    An item goes back in the loop, branch or region in which it was taken, so that each goes back once.
+    An item goes back in the loop, branch or region where it was taken, so that each does once.
 P024 item used after its release
     The producer may fill an item anew as soon as it was handed back.
 P025 items handed back in another order

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from warploom.frontend.frame import Frame, evaluate, need_constant
+from warploom.language.barrier import Barrier
 from warploom.language.control import Unroll
 from warploom.language.pipe import Item
 from warploom.language.product import Pending
+from warploom.language.shared import Shared
 from warploom.language.values import Extents, Scalar, Tensor, Tile, kind_of
 
 # Kinds of value whose IR value takes the name that it is bound to.
-_NAMED = (Tile, Scalar, Pending)
+_NAMED = (Tile, Scalar, Pending, Shared, Barrier)
 
 
 def as_sequence(value: Any) -> Sequence[Any] | None:

@@ -66,18 +66,20 @@ def _load(window: Window, tile: Shared, barrier: Barrier | None, cache: str) -> 
                 argument="barrier",
                 hint="give `barrier=`, or copy inside `with ring.put() as …`",
             )
-        barrier = put.announce(tile)
+        completes: Barrier = put.announce(tile)
     elif not isinstance(barrier, Barrier):
         raise Refused(
             "T015", f"`barrier` is an mbarrier, not {kind_of(barrier)}", argument="barrier"
         )
+    else:
+        completes = barrier
     builder().add(
         tma.Load(
             tensor=window.tensor.value,
             starts=window.starts,
             sizes=window.sizes,
             target=tile.value,
-            barrier=barrier.one(),
+            barrier=completes.one(),
             multicast=None,
             cache=cache,
         )

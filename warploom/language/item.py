@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from warploom.ir.op import Block
 from warploom.ir.ops import control, mbarrier, wgmma
 from warploom.ir.ops import roles as role_ops
 from warploom.language.context import Handle, Refused, builder, current
@@ -94,9 +95,9 @@ class Item(Handle):
             )
             builder().add(back)
             return
-        body = control.OneThread(per="warp")
-        builder().add(body)
-        with builder().inside(body.body):
+        body = Block()
+        builder().add(control.OneThread(per="warp", body=body))
+        with builder().inside(body):
             barrier = self.pipe.empty[self.slot].one()
             builder().add(mbarrier.Arrive(barrier=barrier))
             builder().add(control.Yield(values=()))
@@ -104,7 +105,7 @@ class Item(Handle):
     def _retire(self, after: Pending | None, behind: int) -> None:
         """Wait for the products that have read what goes back; how many groups may stay in flight
         is known when the role is."""
-        if after is not None and after.block is builder().block:
+        if after is not None and after.tile is None and after.block is builder().block:
             self.waits = after.settle(0)
         else:
             self.waits = builder().add(wgmma.Drain())

@@ -22,6 +22,7 @@ class Pending(Handle):
     def __init__(self, value: Value) -> None:
         self.value = value
         self.block = builder().block  # where the value is known
+        self.tile: Value | None = None  # that was waited for
 
     def __repr__(self) -> str:
         return f"a pending f32 tile of shape {self.shape}"
@@ -38,7 +39,10 @@ class Pending(Handle):
         """
         if isinstance(in_flight, bool) or not isinstance(in_flight, int) or in_flight < 0:
             raise Refused("F027", "`in_flight` is a constant from 0 up", argument="in_flight")
-        return Tile(builder().emit(wgmma.Wait(acc=self.value, pending=in_flight)))
+        made = builder().emit(wgmma.Wait(acc=self.value, pending=in_flight))
+        if self.block is builder().block:
+            self.tile = made  # and further products go on from there
+        return Tile(made)
 
     def settle(self, in_flight: int) -> wgmma.Settle:
         """Wait until at most `in_flight` groups are in flight and go on adding to this tile."""
@@ -49,6 +53,8 @@ class Pending(Handle):
 
 def begun(acc: Any) -> Value:
     """An accumulator as a pending value."""
+    if isinstance(acc, Pending) and acc.tile is not None:
+        return builder().emit(wgmma.Begin(acc=acc.tile))
     if isinstance(acc, Pending):
         return acc.value
     if isinstance(acc, Tile):

@@ -83,7 +83,7 @@ class RoleRegion(Nested):
             where = "outside `wl.roles()`"
         elif builder().block is not held.top:
             where = "inside a run-time loop or branch"
-        if where:
+        if where or held.roles is None:
             raise Refused("P002", f"a role stands {where}", hint="`with wl.roles():` holds roles")
         if any(p.name == self.plan.name for p in held.roles.plans):
             raise Refused("P003", f"two roles are called {self.plan.name!r}")

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from math import prod
 
+from warploom.base.errors import error
 from warploom.base.target import Target
 from warploom.ir.kernel import Kernel, walk
-from warploom.ir.layout.fragments import accumulator
+from warploom.ir.layout.fragments import WARPGROUP, accumulator
 from warploom.ir.layout.layout import Layout
 from warploom.ir.layout.natural import natural
 from warploom.ir.op import Block, Op, Value
@@ -145,23 +146,29 @@ class _Classes:
             for block in op.regions():
                 for given, result in zip(block.ops[-1].operand_values(), op.results, strict=True):
                     self.join(given, result)
-        elif isinstance(op, tile.Load | tile.Store):
-            moved = op.result if isinstance(op, tile.Load) else op.value
-            assert isinstance(op.tensor.type, Tensor)
-            self.touch(moved, op.tensor.type.dtype.bytes)
         elif isinstance(op, wgmma.Begin | wgmma.Dot | wgmma.Settle | wgmma.Wait):
             self.join(op.acc, op.result)
-            shape = tile.any_tile_of(op.acc).shape
-            self.anchor(op.result, accumulator((shape[0], shape[1]), warps))
-        elif isinstance(op, shared.Load | shared.Store):
-            moved = op.result if isinstance(op, shared.Load) else op.value
-            self.touch(moved, tile.tile_of(moved).dtype.bytes)
-        elif isinstance(op, tile.Gather):
-            self.join(op.result, *(v for v in op.operand_values() if isinstance(v.type, Tile)))
-            self.touch(op.result, _ACCESS_BYTES // 4)
+            self.anchor(op.result, _accumulator(op, warps))
+        elif isinstance(op, tile.Load | tile.Store | shared.Load | shared.Store | tile.Gather):
+            self.note_access(op)
         else:
             for large, small, rule in _relations(op):
                 self.relate(large, small, rule)
+
+    def note_access(
+        self, op: tile.Load | tile.Store | shared.Load | shared.Store | tile.Gather
+    ) -> None:
+        """What moves to or from memory wants wide accesses."""
+        if isinstance(op, tile.Gather):
+            self.join(op.result, *(v for v in op.operand_values() if isinstance(v.type, Tile)))
+            self.touch(op.result, _ACCESS_BYTES // 4)
+            return
+        moved = op.value if isinstance(op, tile.Store | shared.Store) else op.result
+        dtype = tile.tile_of(moved).dtype
+        if isinstance(op, tile.Load | tile.Store):
+            assert isinstance(op.tensor.type, Tensor)
+            dtype = op.tensor.type.dtype
+        self.touch(moved, dtype.bytes)
 
     def anchor(self, value: Value, layout: Layout) -> None:
         """The hardware dictates the layout of a value."""
@@ -193,6 +200,20 @@ class _Classes:
         layout = self.info[self.find(value)].layout
         assert layout is not None
         return layout
+
+
+def _accumulator(op: wgmma.Begin | wgmma.Dot | wgmma.Settle | wgmma.Wait, warps: int) -> Layout:
+    """The layout that the matrix unit dictates; raises CompileError L014."""
+    if warps != WARPGROUP:
+        raise error(
+            "L014",
+            f"a product runs in a role of {WARPGROUP} warps, and this one has {warps}",
+            op.loc,
+            label="this product",
+            hint="launch with warps=4, or use roles: `wl.role(…, warps=4, replicas=2)`",
+        )
+    shape = tile.any_tile_of(op.acc).shape
+    return accumulator((shape[0], shape[1]), warps)
 
 
 def _relations(op: Op) -> Iterator[tuple[Value, Value, Relation]]:

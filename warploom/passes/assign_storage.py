@@ -1,90 +1,244 @@
 """Gives carried values one variable each and writes the copies that loops and branches need. A
 yield that permutes its values (`a, b = b, a`) is a parallel copy: cycles are broken by a
-duplicate."""
+duplicate. Accumulators of the matrix unit are changed in place, and never copied in flight."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warploom.base.errors import Error, error
 from warploom.base.target import Target
-from warploom.ir.kernel import Kernel
+from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Op, Value
 from warploom.ir.ops.control import Assign, Declare, Duplicate, For, If
 from warploom.ir.ops.wgmma import Mma, WaitGroup
+from warploom.passes.later_uses import LaterUses
 
 
 def assign_storage(kernel: Kernel, target: Target) -> None:
     """Declare storages of carried values and assign them.
 
     Needs: stage machine, last change of control flow done. Gives: arguments and results of loops
-    and results of branches name a storage; `control.assign` moves every carried value.
+    and results of branches name a storage; `control.assign` moves every carried value; a product
+    has the storage of its accumulator. Raises CompileError L016 where an accumulator would have to
+    be copied in flight.
     """
-    _Storages().block(kernel.body)
+    _Storages(kernel).block(kernel.body, {})
+
+
+# The storage that a value should be in because it is carried there.
+_Wishes = dict[Value, Value]
 
 
 class _Storages:
-    def __init__(self) -> None:
+    def __init__(self, kernel: Kernel) -> None:
         self.count: dict[str, int] = {}
+        self.places: dict[str, Value] = {}  # of each storage
+        self.holders: dict[str, list[Value]] = {}  # values that are or were in a storage
+        self.later = LaterUses(kernel)
+        self.chains = Chains(kernel)
 
-    def name(self, value: Value) -> str:
-        base = value.name or "carried"
-        number = self.count.get(base, 0)
-        self.count[base] = number + 1
-        return f"{base}_s{number}"
-
-    def block(self, block: Block) -> None:
-        ops: list[Op] = []
-        for op in block.ops:
-            if isinstance(op, For | If) and op.results:
-                # Arguments have their storages before the body is looked at: an accumulator that is
-                # updated in place stays in the one it came in.
-                targets, before = self.enter(op)
-                ops += before
-                for inner in op.regions():
-                    self.block(inner)
-                    last = inner.ops[-1]
-                    moves = list(zip(last.operand_values(), targets, strict=True))
-                    inner.ops[-1:] = [*parallel_copy(moves, last), last]
-            else:
-                for inner in op.regions():
-                    self.block(inner)
-                if isinstance(op, Mma | WaitGroup):
-                    ops += self.in_place(op)
-            ops.append(op)
-        block.ops = ops
-
-    def in_place(self, op: Mma | WaitGroup) -> list[Op]:
-        """Accumulator and result are one storage; an accumulator without one gets a copy in it."""
-        before: list[Op] = []
-        if not op.acc.storage:
-            declare = self.declare(op.result, op)
-            before = [declare, Assign(source=op.acc, target=declare.result, loc=op.loc)]
-            op.acc = declare.result
-        op.result.storage = op.acc.storage
-        return before
+    # ---- storages ----------------------------------------------------------------------------
 
     def declare(self, like: Value, op: Op) -> Declare:
         """A new storage for values like this one."""
+        base = like.name or "carried"
+        number = self.count.get(base, 0)
+        self.count[base] = number + 1
         declare = Declare(type=like.type, loc=op.loc)
         declare.results = (Value(like.type, like.name, like.loc),)
         declare.result.owner = declare
-        declare.result.storage = self.name(like)
+        declare.result.storage = f"{base}_s{number}"
+        self.places[declare.result.storage] = declare.result
         return declare
 
-    def enter(self, op: For | If) -> tuple[list[Value], list[Op]]:
-        """Storages of the carried values, and what stands before the operation."""
-        targets: list[Value] = []
+    def hold(self, value: Value, storage: str) -> None:
+        """A value is in a storage from its definition on."""
+        value.storage = storage
+        self.holders.setdefault(storage, []).append(value)
+
+    def is_free(self, storage: str, at: Op) -> bool:
+        """Whether nothing that a storage holds is read after an operation, or written by the matrix
+        unit."""
+        held = self.holders.get(storage, [])
+        if held and self.chains.in_flight(held[-1]):
+            return False
+        return self.is_dead(storage, at)
+
+    def is_dead(self, storage: str, at: Op) -> bool:
+        """Whether nothing that a storage holds is read after an operation."""
+        held = self.holders.get(storage, [])
+        return not any(self.later.after(v, at, inside=False) for v in held)
+
+    def copied(self, source: Value, place: Value, op: Op) -> Assign:
+        """A move of a value to a storage."""
+        if self.chains.in_flight(source):
+            raise _copied_in_flight(source, op)
+        return Assign(source=source, target=place, loc=op.loc)
+
+    # ---- blocks ------------------------------------------------------------------------------
+
+    def block(self, block: Block, wishes: _Wishes) -> None:
+        ops: list[Op] = []
+        for op in block.ops:
+            if isinstance(op, For) and op.results:
+                ops += self.loop(op, wishes)
+            elif isinstance(op, If) and op.results:
+                ops += self.branch(op, wishes)
+            else:
+                for inner in op.regions():
+                    self.block(inner, wishes)
+                if isinstance(op, Mma | WaitGroup):
+                    ops += self.in_place(op, wishes)
+            ops.append(op)
+        block.ops = ops
+
+    def in_place(self, op: Mma | WaitGroup, wishes: _Wishes) -> list[Op]:
+        """Accumulator and result are one storage; an accumulator that is in none, or is read again,
+        is copied to one: that in which its sum is carried, if it is free."""
         before: list[Op] = []
+        if not op.acc.storage or self.later.after(op.acc, op):
+            place = wishes.get(self.chains.end(op.result))
+            if place is None or not self.is_free(place.storage, op):
+                declare = self.declare(op.result, op)
+                place = declare.result
+                before.append(declare)
+            before.append(self.copied(op.acc, place, op))
+            op.acc = place
+        self.hold(op.result, op.acc.storage)
+        return before
+
+    def loop(self, op: For, wishes: _Wishes) -> list[Op]:
+        """Storages of the carried values, and what stands before the loop. They are known before
+        the body is looked at: an accumulator stays in the one it came in."""
+        before: list[Op] = []
+        targets: list[Value] = []
+        for init, arg, result in zip(op.inits, op.body.args[1:], op.results, strict=True):
+            place = self.places.get(init.storage) if result in self.chains else None
+            if place is None or op.inits.count(init) > 1 or self.later.after(init, op):
+                declare = self.declare(result, op)
+                place = declare.result
+                before += [declare, self.copied(init, place, op)]
+            targets.append(place)
+            self.hold(arg, place.storage)
+        last = op.body.ops[-1]
+        ends = dict(zip(last.operand_values(), targets, strict=False))
+        self.block(op.body, wishes | ends)
+        self.move(op.body, targets)
+        for result, place in zip(op.results, targets, strict=True):
+            self.hold(result, place.storage)
+        return before
+
+    def branch(self, op: If, wishes: _Wishes) -> list[Op]:
+        """The same for the results of a branch; an accumulator that both ways leave in one storage
+        stays there."""
+        before: list[Op] = []
+        targets: list[Value | None] = []
         for result in op.results:
+            if result in self.chains:
+                targets.append(None)
+                continue
             declare = self.declare(result, op)
-            result.storage = declare.result.storage
-            targets.append(declare.result)
             before.append(declare)
-        if isinstance(op, For):
-            for init, arg, place in zip(op.inits, op.body.args[1:], targets, strict=True):
-                arg.storage = place.storage
-                before.append(Assign(source=init, target=place, loc=op.loc))
-        return targets, before
+            targets.append(declare.result)
+        for inner in op.regions():
+            self.block(inner, wishes)
+        found: list[Value] = []
+        for number, (result, target) in enumerate(zip(op.results, targets, strict=True)):
+            place = target or self.shared_place(op, number)
+            if place is None:
+                declare = self.declare(result, op)
+                before.append(declare)
+                place = declare.result
+            found.append(place)
+            self.hold(result, place.storage)
+        for inner in op.regions():
+            self.move(inner, found)
+        return before
+
+    def shared_place(self, op: If, number: int) -> Value | None:
+        """The storage in which both ways leave a result, if nothing else in it is read later."""
+        ends = [tuple(inner.ops[-1].operand_values())[number] for inner in op.regions()]
+        storages = {end.storage for end in ends}
+        if len(storages) != 1 or not (storage := storages.pop()):
+            return None
+        return self.places[storage] if self.is_dead(storage, op) else None
+
+    def move(self, block: Block, targets: list[Value]) -> None:
+        """Move what a block yields to its storages."""
+        last = block.ops[-1]
+        moves = list(zip(last.operand_values(), targets, strict=True))
+        for source, place in moves:
+            if source.storage != place.storage and self.chains.in_flight(source):
+                raise _copied_in_flight(source, last)
+        block.ops[-1:] = [*parallel_copy(moves, last), last]
+
+
+class Chains:
+    """Accumulators: values that products and waits change in place, through loops and branches."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.next: dict[Value, Value] = {}  # of an accumulator, after a product or wait
+        self.sources: dict[Value, list[Value]] = {}  # what a carried value may be
+        self.made: dict[Value, Op] = {}
+        for op in walk(kernel.body):
+            if isinstance(op, Mma | WaitGroup):
+                self.next[op.acc] = op.result
+                self.made[op.result] = op
+            elif isinstance(op, For):
+                ends = op.body.ops[-1].operand_values()
+                for init, arg, end, result in zip(
+                    op.inits, op.body.args[1:], ends, op.results, strict=True
+                ):
+                    self.sources[arg] = [init, end]
+                    self.sources[result] = [init, end]
+            elif isinstance(op, If):
+                for inner in op.regions():
+                    for end, result in zip(inner.ops[-1].operand_values(), op.results, strict=True):
+                        self.sources.setdefault(result, []).append(end)
+
+    def __contains__(self, value: Value) -> bool:
+        """Whether a carried value comes from a product or wait."""
+        return any(v in self.made for v in self._origins(value))
+
+    def in_flight(self, value: Value) -> bool:
+        """Whether the matrix unit may still write a value."""
+        for origin in self._origins(value):
+            made = self.made.get(origin)
+            if isinstance(made, Mma) or (isinstance(made, WaitGroup) and made.pending):
+                return True
+        return False
+
+    def end(self, value: Value) -> Value:
+        """The last value of a chain of products and waits."""
+        while value in self.next:
+            value = self.next[value]
+        return value
+
+    def _origins(self, value: Value) -> set[Value]:
+        seen: set[Value] = set()
+        todo = [value]
+        while todo:
+            found = todo.pop()
+            if found not in seen:
+                seen.add(found)
+                todo += self.sources.get(found, [])
+        return seen
+
+
+def _copied_in_flight(value: Value, op: Op) -> Error:
+    name = f"`{value.name}`" if value.name else "an accumulator"
+    return error(
+        "L016",
+        f"{name} would be copied while the matrix unit writes it",
+        value.loc if value.loc.line else op.loc,
+        label="begun here",
+        notes=[
+            "an accumulator stays in its registers: from one trip of a loop to the next, and "
+            "on both ways of a branch, under one name"
+        ],
+        hint="wait for it before it is carried under another name: `t = acc.wait()`",
+    )
 
 
 def parallel_copy(moves: list[tuple[Value, Value]], last: Op) -> Iterator[Op]:

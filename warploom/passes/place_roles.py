@@ -42,7 +42,10 @@ def _pad(split: Split) -> None:
     small = sum(w * n for w, n in zip(split.warps, split.replicas, strict=True) if w % GROUP)
     missing = -small % GROUP
     if missing:
-        split.names += (IDLE,)
+        name = IDLE
+        while name in split.names:
+            name += "_"
+        split.names += (name,)
         split.warps += (missing,)
         split.replicas += (1,)
         split.registers += (0,)
@@ -52,9 +55,9 @@ def _pad(split: Split) -> None:
 
 
 def _order(split: Split) -> list[int]:
-    """Roles of whole warpgroups first, then small ones, then idle warps; else as declared."""
-    numbers = range(len(split.names))
-    return sorted(numbers, key=lambda i: (split.warps[i] % GROUP != 0, split.names[i] == IDLE))
+    """Roles of whole warpgroups first, then small ones (idle warps are the last); else as
+    declared."""
+    return sorted(range(len(split.names)), key=lambda i: split.warps[i] % GROUP != 0)
 
 
 def _first_warps(split: Split) -> tuple[int, ...]:
@@ -154,7 +157,7 @@ def _too_many_registers(split: Split, pools: list[_Pool], entry: int, threads: i
     ]
     pool = entry * threads
     total = sum(p.groups * GROUP * 32 * p.asked for p in pools)
-    largest = max((p for p in pools if not p.small), key=lambda p: p.asked)
+    largest = max(pools, key=lambda p: (p.asked, not p.small))
     over = total - pool
     fits = (largest.asked - -(-over // (largest.groups * GROUP * 32))) // _GRANULE * _GRANULE
     name = split.names[largest.roles[0]]

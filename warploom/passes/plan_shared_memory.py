@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from warploom.base.errors import Error, error
 from warploom.base.target import Target
 from warploom.ir.kernel import Kernel
-from warploom.ir.op import Block, Value
+from warploom.ir.op import Block, Op, Value
 from warploom.ir.ops.roles import Split
-from warploom.ir.ops.shared_memory import BufferOp
+from warploom.ir.ops.scalar import Binary
+from warploom.ir.ops.shared_memory import Address, BufferOp
 
 _ALIGN = 16
 
@@ -66,38 +67,47 @@ def _lives(block: Block) -> dict[BufferOp, tuple[int, int]]:
 
     A buffer made outside a loop and used inside lives through the whole loop.
     """
-    lives: dict[BufferOp, tuple[int, int]] = {}
-    made: dict[Value, BufferOp] = {}
-    clock = 0
+    lives = _Lives()
+    lives.visit(block)
+    return lives.spans
 
-    def visit(inside: Block) -> None:
-        nonlocal clock
+
+class _Lives:
+    def __init__(self) -> None:
+        self.spans: dict[BufferOp, tuple[int, int]] = {}
+        self.made: dict[Value, BufferOp] = {}
+        self.clock = 0
+
+    def visit(self, inside: Block) -> None:
         for op in inside.ops:
-            clock += 1
+            self.clock += 1
             if isinstance(op, BufferOp):
-                made[op.result] = op
-                lives[op] = (clock, clock)
-            start = clock
-            outer = set(lives)
+                self.made[op.result] = op
+                self.spans[op] = (self.clock, self.clock)
+            start, outer = self.clock, set(self.spans)
             for inner in op.regions():
-                visit(inner)
+                self.visit(inner)
             for value in op.operand_values():
-                touch(value)
+                self.touch(value, op)
             if isinstance(op, Split):
-                # Roles run at the same time: what they use lives as long as they do.
-                for buffer, (first, last) in lives.items():
-                    if last > start or first > start:
-                        lives[buffer] = (min(first, start), clock)
+                self.widen(self.spans, start, start)
             elif op.regions():
-                for buffer in outer:
-                    first, last = lives[buffer]
-                    if last > start:
-                        lives[buffer] = (first, clock)
+                self.widen(outer, start, None)
 
-    def touch(value: Value) -> None:
-        buffer = made.get(value)
-        if buffer is not None:
-            lives[buffer] = (lives[buffer][0], clock)
+    def touch(self, value: Value, op: Op) -> None:
+        buffer = self.made.get(value)
+        if buffer is None:
+            return
+        self.spans[buffer] = (self.spans[buffer][0], self.clock)
+        if isinstance(op, Address | Binary):
+            # An address may be computed long before it is used: it stands for its buffer.
+            self.made[op.result] = buffer
 
-    visit(block)
-    return lives
+    def widen(self, buffers: Iterable[BufferOp], start: int, earliest: int | None) -> None:
+        """What is used since `start` lives until now, and from `earliest` on: roles run at the same
+        time, and a loop comes back."""
+        for buffer in list(buffers):
+            first, last = self.spans[buffer]
+            if last > start:
+                first = first if earliest is None else min(first, earliest)
+                self.spans[buffer] = (first, self.clock)

@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 
 
 class Mbarrier:
-    """An mbarrier in shared memory. `phase` counts completed phases; `pending` arrivals and `bytes`
-    are what the current phase still lacks, of `count` and `expected`.
+    """An mbarrier in shared memory, `name` in `buffer`. `phase` counts completed phases; `pending`
+    arrivals and `bytes` are what the current phase still lacks, of `count` and `expected`.
 
     Bytes may complete before they are announced, so that `bytes` is negative for a while.
     """
 
-    __slots__ = ("bytes", "count", "expected", "name", "pending", "phase")
+    __slots__ = ("buffer", "bytes", "count", "expected", "name", "pending", "phase")
 
-    def __init__(self, name: str, count: int) -> None:
-        self.name = name
+    def __init__(self, name: str, buffer: str, count: int) -> None:
+        self.name, self.buffer = name, buffer
         self.count = self.pending = count
         self.phase = self.bytes = self.expected = 0
 

@@ -168,23 +168,27 @@ class BlockState:
         owner = self.owner_of(address)
         if owner is None:
             return f"byte {address} of shared memory"
-        name = owner.name or "a shared buffer"
         if owner.end - owner.at == owner.itemsize:
-            return f"`{name}`"
-        return f"`{name}[{(address - owner.at) // owner.itemsize}]`"
+            return f"`{owner.name}`"
+        return f"`{owner.name}[{(address - owner.at) // owner.itemsize}]`"
+
+    def buffer_of(self, address: int) -> str:
+        """The buffer that a byte of shared memory lies in, in words."""
+        owner = self.owner_of(address)
+        return f"`{owner.name}`" if owner is not None and owner.name else "shared memory"
 
     def part_of(self, byte: int) -> str:
         """The buffer that a byte of shared memory lies in, in words."""
         owner = self.owner_of(byte)
         if owner is None:
             return f"byte {byte} of shared memory"
-        return f"byte {byte - owner.at} of " + (f"`{owner.name}`" if owner.name else "a buffer")
+        return f"byte {byte - owner.at} of {self.buffer_of(byte)}"
 
     def helped_by(self, address: int) -> str:
         """Who completes phases of a barrier, in words."""
         owner = self.owner_of(address)
-        roles = self.signallers.get(owner.name, []) if owner is not None else []
-        return f" (from {' and '.join(f'`{r}`' for r in roles)})" if roles else ""
+        roles = self.signallers.get(owner.buffer, []) if owner is not None else []
+        return f"from {' and '.join(f'`{r}`' for r in roles)}" if roles else "which no role brings"
 
     # ---- work under way --------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from warploom.base.diagnostics import Span
 from warploom.base.errors import report
 from warploom.ir.op import Op
+from warploom.passes.place_roles import IDLE
 from warploom.sim.actors import Actor
 from warploom.sim.barriers import Mbarrier
 from warploom.sim.machine import Batch
@@ -50,15 +51,16 @@ def no_barrier(m: Batch, op: Op, address: int) -> None:
         m,
         op,
         "M010",
-        f"{name} is used as a barrier, and none has been made there",
-        f"byte {address} of shared memory",
+        f"{m.state.buffer_of(address)} is used as a barrier, and none has been made there",
+        f"{name}, byte {address} of shared memory",
         label="this barrier",
     )
 
 
 def made_twice(m: Batch, op: Op, barrier: Mbarrier) -> None:
     """A barrier that exists already."""
-    found(m, op, "M010", f"{barrier.name} is made again while it is in use", label="made here")
+    message = f"{barrier.buffer} is made again while it is in use"
+    found(m, op, "M010", message, barrier.name, label="made here")
 
 
 def too_many_arrivals(m: Batch, op: Op, barrier: Mbarrier, count: int) -> None:
@@ -67,9 +69,9 @@ def too_many_arrivals(m: Batch, op: Op, barrier: Mbarrier, count: int) -> None:
         m,
         op,
         "M011",
-        f"{barrier.name} gets more arrivals than a phase takes",
-        f"a phase takes {barrier.count}; in phase {barrier.phase} {barrier.pending} are missing, "
-        f"and {count} come here",
+        f"{barrier.buffer} gets more arrivals than a phase takes",
+        f"a phase of {barrier.name} takes {barrier.count}; phase {barrier.phase} lacks "
+        f"{barrier.pending}, and {count} come here",
         label="this arrival",
         hint="let as many threads arrive as the barrier was made for, once a phase",
     )
@@ -85,8 +87,8 @@ def too_many_bytes(m: Batch, op: Op, barrier: Mbarrier, size: int, phase: int) -
         m,
         op,
         "M012",
-        f"{barrier.name} gets more bytes than were announced",
-        f"this copy brings {size:,} bytes; {what}",
+        f"{barrier.buffer} gets more bytes than were announced",
+        f"{barrier.name}: this copy brings {size:,} bytes; {what}",
         label="this copy",
         hint="announce the bytes of all copies of a phase: whole boxes, also at the edges",
     )
@@ -98,8 +100,8 @@ def bytes_left(m: Batch, op: Op, barrier: Mbarrier) -> None:
         m,
         op,
         "M012",
-        f"{barrier.name} gets more bytes than were announced",
-        f"with this arrival phase {barrier.phase} has {-barrier.bytes:,} bytes too many",
+        f"{barrier.buffer} gets more bytes than were announced",
+        f"{barrier.name}: {-barrier.bytes:,} bytes of phase {barrier.phase} were never announced",
         label="this arrival",
         hint="announce the bytes of all copies of a phase",
     )
@@ -193,7 +195,8 @@ def unwritten(m: Batch, op: Op, use: str, byte: int) -> None:
         m,
         op,
         "M002",
-        f"`{m.launch.kernel}` uses {m.state.part_of(byte)} before it is written",
+        f"`{m.launch.kernel}` uses memory of {m.state.buffer_of(byte)} before it is written",
+        m.state.part_of(byte),
         label=use,
         hint="wait for the copy that fills it",
     )
@@ -201,10 +204,13 @@ def unwritten(m: Batch, op: Op, use: str, byte: int) -> None:
 
 def in_use(m: Batch, op: Op, byte: int, what: str) -> None:
     """A write to shared memory that asynchronous work still reads or writes."""
-    hint = "wait until the product has retired or the copy is done, then write"
-    message = f"{m.state.part_of(byte)} is written while it is being {what}"
-    note = "by the copy engine" if what == "written" else "by the copy engine or the matrix unit"
-    found(m, op, "M019", message, f"{what} {note}", label="written here", hint=hint)
+    if what == "written":
+        why, hint = "a copy to it is under way", "wait for the copy before"
+    else:
+        why = "the copy engine or the matrix unit still reads it"
+        hint = "wait until the product has retired, or the copy has read, before"
+    message = f"{m.state.buffer_of(byte)} is written while {why}"
+    found(m, op, "M019", message, m.state.part_of(byte), label="written here", hint=hint)
 
 
 def not_ordered(m: Batch, op: Op, byte: int, fence: bool) -> None:
@@ -213,8 +219,8 @@ def not_ordered(m: Batch, op: Op, byte: int, fence: bool) -> None:
         note, hint = "no fence stands between", "`wl.fence_async()` after the ordinary access"
     else:
         note, hint = "the warps that wrote have not met since", "let the role meet at a barrier"
-    message = f"{m.state.part_of(byte)} is not ordered with the ordinary write before"
-    found(m, op, "M016", message, note, label="this access", hint=hint)
+    message = f"an access to {m.state.buffer_of(byte)} is not ordered with an ordinary write before"
+    found(m, op, "M016", message, m.state.part_of(byte), note, label="this access", hint=hint)
 
 
 # ---- deadlock ----------------------------------------------------------------------------------
@@ -228,7 +234,7 @@ def deadlock(m: Batch, state: BlockState) -> None:
         assert actor.wait is not None
         spans.append(Span.at(actor.wait.op.loc, label="waits here", role=actor.role))
         notes.append(f"{_of(actor, state)} waits for {actor.wait.words()}")
-    notes += [f"{_of(actor, state)} has ended" for actor in ended if actor.role]
+    notes += [f"{_of(actor, state)} has ended" for actor in ended if actor.role not in ("", IDLE)]
     made = report(
         "D001",
         f"`{m.launch.kernel}` cannot go on: {_who(len(waiting), len(ended))} for ever",
@@ -247,5 +253,5 @@ def _of(actor: Actor, state: BlockState) -> str:
 
 def _who(waiting: int, ended: int) -> str:
     if waiting == 1:
-        return "one role waits" if ended else "the block waits"
+        return "a role waits" if ended else "the block waits"
     return f"{waiting} roles wait"

@@ -38,6 +38,7 @@ class Placed:
     at: int
     end: int
     itemsize: int
+    buffer: Value
 
 
 class Translator:
@@ -55,7 +56,7 @@ class Translator:
         self.acting = 32 * kernel.warps
         self.waits = any(op.FAMILY in _CONCURRENT for op in walk(kernel.body))
         self.placed: list[Placed] = []
-        self.signallers: dict[str, list[str]] = {}  # of barriers by their buffer's name: roles
+        self.signallers: dict[Value, list[str]] = {}  # of buffers of barriers: roles
         self._multiplies = any(isinstance(op, Mma) for op in walk(kernel.body))
         self.shared_bytes = _aligned(kernel.shared_bytes)
         self._slots: dict[Value | str, int] = {}
@@ -87,7 +88,7 @@ class Translator:
         at = op.at if op.at >= 0 else _aligned(self.shared_bytes, op.align)
         end = at + op.elements * op.dtype.bytes
         self.shared_bytes = max(self.shared_bytes, _aligned(end))
-        self.placed.append(Placed(op.result.name, at, end, op.dtype.bytes))
+        self.placed.append(Placed(op.result.name, at, end, op.dtype.bytes, op.result))
         return at
 
     @contextmanager

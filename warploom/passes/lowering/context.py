@@ -11,12 +11,13 @@ from warploom.base.dtypes import DType, i32, i64
 from warploom.base.target import Target
 from warploom.ir.affine import ScalarFacts
 from warploom.ir.builder import Builder
-from warploom.ir.kernel import Kernel
+from warploom.ir.kernel import Kernel, walk
 from warploom.ir.layout.layout import Layout, Mode, Place
 from warploom.ir.op import REGISTRY, Block, Op, Stage, Value
 from warploom.ir.ops import index, registers, scalar
 from warploom.ir.ops.control import OneThread
-from warploom.ir.types import Regs, Scalar, Tile
+from warploom.ir.ops.tensor import Rows
+from warploom.ir.types import Regs, Scalar, Tensor, Tile
 
 T = TypeVar("T", bound=Op)
 Rule = Callable[["Lowering", Any], None]
@@ -58,6 +59,22 @@ class SharedPlace:
     offset: Value | None
 
 
+def _tensor_uses(kernel: Kernel) -> dict[Value, set[type[Op]]]:
+    found: dict[Value, set[type[Op]]] = {}
+    for op in walk(kernel.body):
+        for value in op.operand_values():
+            if isinstance(value.type, Tensor):
+                found.setdefault(_whole(value), set()).add(type(op))
+    return found
+
+
+def _whole(view: Value) -> Value:
+    """The argument that a tensor is a part of."""
+    while isinstance(view.owner, Rows):
+        view = view.owner.tensor
+    return view
+
+
 class Lowering:
     """State of one run of lower_tiles."""
 
@@ -65,11 +82,16 @@ class Lowering:
         self.kernel = kernel
         self.target = target
         self.facts = ScalarFacts.of(kernel.body)
+        self._uses = _tensor_uses(kernel)
         self.values: dict[Value, Value] = {}
         self.places: dict[Value, SharedPlace] = {}
         self.barrier_makers: dict[Block, OneThread] = {}  # by the block that they stand in
         self.build = Builder(Block())
         self.begin_role()
+
+    def tensor_uses(self, tensor: Value) -> set[type[Op]]:
+        """What kinds of operation access a tensor anywhere in the kernel before lowering."""
+        return self._uses.get(_whole(tensor), set())
 
     def begin_role(self) -> None:
         """Coordinates depend on nothing but lane and warp, so they are made once, before all else

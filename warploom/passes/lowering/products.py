@@ -7,7 +7,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warploom.base.errors import error
-from warploom.ir.layout.fragments import WARPGROUP
 from warploom.ir.op import Value
 from warploom.ir.ops import wgmma
 from warploom.ir.types import SharedTile
@@ -63,15 +62,6 @@ def _operand(op: wgmma.Dot, value: Value, k_axis: int, name: str) -> _Operand:
 
 @lowers(wgmma.Dot)
 def dot(lower: Lowering, op: wgmma.Dot) -> None:
-    warps = lower.layout(op.result).warps
-    if warps != WARPGROUP:
-        raise error(
-            "L014",
-            f"a product runs in a role of {WARPGROUP} warps, and this one has {warps}",
-            op.loc,
-            label="this product",
-            hint="use replicas: `wl.role(…, warps=4, replicas=2)`",
-        )
     a, b = _operand(op, op.a, 1, "a"), _operand(op, op.b, 0, "b")
     (m, k), n = a.kind.shape, b.kind.shape[1]
     lower.build.add(wgmma.Fence())

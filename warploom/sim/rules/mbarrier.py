@@ -31,7 +31,8 @@ def init(t: Translator, op: mbarrier.Init) -> Step:
         address, barriers = int(s[a]), m.state.barriers
         if address in barriers:
             sync_faults.made_twice(m, op, barriers[address])
-        barriers[address] = Mbarrier(m.state.name_of(address), op.arrivals)
+        buffer = m.state.buffer_of(address)
+        barriers[address] = Mbarrier(m.state.name_of(address), buffer, op.arrivals)
 
     return step
 
@@ -89,7 +90,7 @@ class BarrierWait:
         barrier = self.barrier
         return (
             f"{barrier.name}, parity {self.parity}: it is in phase {barrier.phase}, which lacks "
-            f"{barrier.missing() or 'nothing'}{self.signallers}"
+            f"{barrier.missing()}, {self.signallers}"
         )
 
 

@@ -8,7 +8,7 @@ from warploom.ir.kernel import walk
 from warploom.ir.op import Block, Op, Value
 from warploom.ir.ops import mbarrier, roles, scalar, shared_memory, tma
 from warploom.sim import sync_faults
-from warploom.sim.block import started
+from warploom.sim.block import launched_registers, started
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step, sequence
 from warploom.sim.registry import simulates
 
@@ -38,14 +38,14 @@ def split(t: Translator, op: roles.Split) -> Step:
     return step
 
 
-def _signalled(body: Block) -> list[str]:
-    """Names of the buffers whose barriers a role helps to complete."""
-    found: dict[str, None] = {}
+def _signalled(body: Block) -> list[Value]:
+    """The buffers whose barriers a role helps to complete."""
+    found: dict[Value, None] = {}
     for op in walk(body):
         if isinstance(op, mbarrier.Arrive | mbarrier.Expect | tma.LoadBox):
             buffer = _buffer_of(op.barrier)
             if buffer is not None:
-                found[buffer.name] = None
+                found[buffer] = None
     return list(found)
 
 
@@ -86,14 +86,18 @@ class RegisterWait:
 
 @simulates(roles.SetRegisters)
 def set_registers(t: Translator, op: roles.SetRegisters) -> Step:
-    """Registers that a role gives back are a pool of the block; who wants more waits for them."""
+    """Registers that a role gives back are a pool of the block; who wants more waits for them. How
+    many a thread begins with is the assembler's choice: at most what launch bounds allow, which is
+    taken here, so that only later changes can be judged."""
+    begun = launched_registers(t.kernel.warps)
 
     def start(s: Slots, m: Batch) -> Run:
         actor, state = m.actor, m.state
         more = (op.count - actor.registers) * actor.threads
         if more < 0 if op.grow else more > 0:
-            sync_faults.wrong_way(m, op)
-            return
+            if actor.registers != begun:
+                sync_faults.wrong_way(m, op)
+            more = 0
         if more > state.pool:
             yield RegisterWait(op, state, more)
         state.pool -= more

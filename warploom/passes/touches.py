@@ -1,0 +1,137 @@
+"""What operations do to memory, as the pass that orders a role's accesses sees it: bytes of a
+space, by whom, through which proxy. Knows the operations, not where barriers go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from warploom.ir.kernel import Kernel, walk
+from warploom.ir.op import Block, Op, Value
+from warploom.ir.ops import global_memory, mbarrier, scalar, shared_memory, tma, wgmma
+from warploom.ir.types import Tensor
+
+COPY, PRODUCT = "copy", "product"  # agents of the asynchronous proxy
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """An access: bytes lo ≤ b < hi of a space.
+
+    `agent` is the unit that acts on behalf of the role, or nothing for its own threads. `threads`
+    is equal for two accesses in which each thread touches the same elements; None where nothing is
+    known of it.
+    """
+
+    space: str
+    lo: int
+    hi: int
+    writes: bool
+    what: str
+    threads: tuple[object, ...] | None = None
+    agent: str = ""
+
+    def overlaps(self, other: Touch) -> bool:
+        """Whether both concern the same bytes, and one changes them."""
+        if self.space != other.space or not (self.writes or other.writes):
+            return False
+        return self.lo < other.hi and other.lo < self.hi
+
+    def conflicts(self, other: Touch) -> bool:
+        """Whether `other`, which comes later, must wait for all warps after this one.
+
+        An asynchronous access is one that is known to be done in the threads that waited for it:
+        the thread that began a copy, all threads for a product.
+        """
+        if not self.overlaps(other):
+            return False
+        if self.agent == COPY and other.agent:
+            return False  # one thread begins all copies of a role
+        return self.threads is None or self.threads != other.threads
+
+    @property
+    def order(self) -> tuple[str, int, int, bool, str]:
+        """What touches are sorted by."""
+        return self.space, self.lo, self.hi, self.writes, self.what
+
+
+class Memory:
+    """The memory of one kernel: numbers of tensors, bytes of buffers."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.tensors = _tensor_numbers(kernel)
+        self.asynchronous = [t for op in walk(kernel.body) for t in self.of_agents(op)]
+
+    def of_threads(self, op: Op) -> Touch | None:
+        """The access that the role's own threads make by an operation."""
+        if isinstance(op, shared_memory.Load | shared_memory.Store):
+            return _shared(op.buffer, writes=isinstance(op, shared_memory.Store))
+        if isinstance(op, mbarrier.Init):
+            return _shared(buffer_of(op.barrier), writes=True)
+        if isinstance(op, global_memory.Load | global_memory.Store):
+            threads = (op.tensor, op.base, op.offset, op.axis, op.vec)
+            return self._tensor(op.tensor, isinstance(op, global_memory.Store), threads)
+        if isinstance(op, global_memory.LoadScalar):
+            return self._tensor(op.tensor, False, None)
+        return None
+
+    def of_agents(self, op: Op) -> list[Touch]:
+        """The accesses to shared memory that units make on behalf of the role."""
+        if isinstance(op, tma.LoadBox | tma.StoreBox):
+            made = _shared(buffer_of(op.address), writes=isinstance(op, tma.LoadBox))
+            return [replace(made, agent=COPY, what=f"{made.what} by the copy engine")]
+        if isinstance(op, wgmma.Mma):
+            made = [_shared(buffer_of(address), writes=False) for address in (op.a, op.b)]
+            return [replace(t, agent=PRODUCT, what=f"{t.what} by a product") for t in made]
+        return []
+
+    def crosses(self, touch: Touch) -> bool:
+        """Whether some unit accesses what this access of threads concerns."""
+        return touch.space == "shared" and any(
+            touch.lo < other.hi and other.lo < touch.hi for other in self.asynchronous
+        )
+
+    def _tensor(
+        self, tensor: Value, writes: bool, threads: tuple[object, ...] | None
+    ) -> Touch | None:
+        number = self.tensors.get(tensor)
+        if number is None:
+            return None
+        verb = "write" if writes else "read"
+        what = f"{verb} of tensor {tensor.name or number}"
+        return Touch("global", number, number + 1, writes, what, threads)
+
+
+def arrives(block: Block) -> bool:
+    """Whether a block signals on an mbarrier what was done before."""
+    return any(isinstance(op, mbarrier.Arrive) for op in walk(block))
+
+
+def _tensor_numbers(kernel: Kernel) -> dict[Value, int]:
+    """A number for each tensor that is written, under whatever name: those that may overlap share
+    one."""
+    written = [kernel.params[i] for i in kernel.written]
+    overlap = [p for p in kernel.params if isinstance(p.type, Tensor) and p.type.cls.aliased]
+    numbers = {tensor: 1 + i for i, tensor in enumerate(written)}
+    return numbers | {tensor: 0 for tensor in overlap} if written else {}
+
+
+def buffer_of(address: Value) -> Value:
+    """The buffer that a byte address was computed from."""
+    todo = [address]
+    while todo:
+        op = todo.pop().owner
+        if isinstance(op, shared_memory.Address):
+            return op.buffer
+        if isinstance(op, scalar.Binary):
+            todo += (op.lhs, op.rhs)
+    raise ValueError(f"{address} is no address in a buffer")
+
+
+def _shared(buffer: Value, *, writes: bool) -> Touch:
+    made = buffer.owner
+    assert isinstance(made, shared_memory.BufferOp)
+    size = made.elements * made.dtype.bytes
+    verb = "write" if writes else "read"
+    return Touch(
+        "shared", made.at, made.at + size, writes, f"{verb} of {buffer.name or 'buffer'}@{made.at}"
+    )
