@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         maximum,
         minimum,
         rcp,
+        round,
         rsqrt,
         sin,
         sqrt,
@@ -93,8 +94,8 @@ if TYPE_CHECKING:
 _MODULES = {
     "base.dtypes": "DType bf16 boolean f16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64",
     "base.errors": "CheckError CompileError Error LaunchError ModelError ShapeError",
-    "language.arithmetic": "abs ceil cos erf exp exp2 floor fma log log2 maximum minimum rcp rsqrt "
-    "sin sqrt tanh where",
+    "language.arithmetic": "abs ceil cos erf exp exp2 floor fma log log2 maximum minimum rcp round "
+    "rsqrt sin sqrt tanh where",
     "language.control": "range unroll",
     "language.debug": "device_assert device_print",
     "language.function": "function",
@@ -176,6 +177,7 @@ __all__ = [
     "program_id",
     "range",
     "rcp",
+    "round",
     "rsqrt",
     "scalar",
     "sin",

@@ -43,6 +43,7 @@ BODIES = {
     "python_int": ("F037", "a = int('3.5')"),
     "python_abs": ("F037", "a = abs('x')"),
     "python_zip": ("F037", "for a, b in zip((1, 2), (3,)):\n    pass"),
+    "python_round": ("F026", "a = round(s, 2)"),
     "python_function": ("F023", "a = sorted((2, 1))"),
     "host_function": ("F021", "a = wl.to_numpy(n)"),
     "not_callable": ("F021", "a = n(3)"),

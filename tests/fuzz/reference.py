@@ -177,6 +177,7 @@ def unary(self: _Evaluator, op: tile.Unary, a: np.ndarray) -> np.ndarray:
         "not": np.invert,
         "floor": np.floor,
         "ceil": np.ceil,
+        "round": np.rint,
         "sqrt": np.sqrt,
     }
     return np.asarray(plain[op.kind](a)).astype(a.dtype)

@@ -359,6 +359,19 @@ def _abs(value: Any) -> Any:
     return arithmetic.abs(value) if is_symbolic(value) else abs(value)
 
 
+def _round(number: Any, ndigits: Any = None) -> Any:
+    if not is_symbolic(number):
+        return round(number, ndigits)
+    if ndigits is not None:
+        raise Refused(
+            "F026",
+            "`round` with digits works on constants only",
+            argument="ndigits",
+            hint="scale it: `wl.round(t * 100) / 100`",
+        )
+    return arithmetic.round(number)
+
+
 def _extreme(name: str, given: tuple[Any, ...]) -> Any:
     """`min` and `max` of several values, or of a tuple."""
     values = list(given)
@@ -441,6 +454,7 @@ _BUILTINS: dict[Any, Callable[..., Any]] = {
     builtins.print: debug.device_print,
     builtins.len: _len,
     builtins.abs: _abs,
+    builtins.round: _round,
     builtins.min: _min,
     builtins.max: _max,
     builtins.sum: _sum,
