@@ -1,53 +1,40 @@
-"""Orders the memory accesses of a role as the program text orders them.
+"""Orders the shared-memory accesses of a role as the program text orders them.
 
-Between two accesses to the same bytes, at least one a write, that different threads may make, all
-warps of the role must meet: accesses to the same bytes of shared memory, and to a tensor that the
-kernel writes. Loops are walked twice, so that the last accesses of one trip meet the first of the
-next.
+Between two accesses to the same bytes, at least one a write, that different warps may make, all
+warps of the role must meet. Loops are walked twice, so that the last accesses of one trip meet the
+first of the next.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from warploom.base.target import Target
 from warploom.ir.kernel import Kernel
-from warploom.ir.op import Block, Op, Value
-from warploom.ir.ops import global_memory, shared_memory
+from warploom.ir.op import Block, Op
 from warploom.ir.ops.control import For, If
+from warploom.ir.ops.shared_memory import BufferOp, Load, Store
 from warploom.ir.ops.sync import Barrier, WarpSync
-from warploom.ir.types import Tensor
 
 
 @dataclass(frozen=True, slots=True)
 class _Touch:
-    """An access since the last barrier: bytes lo ≤ b < hi of a space.
+    """Bytes lo ≤ b < hi accessed since the last barrier."""
 
-    `threads` is equal for two accesses in which each thread touches the same elements; None where
-    nothing is known of it.
-    """
-
-    space: str
     lo: int
     hi: int
     writes: bool
     what: str
-    threads: tuple[object, ...] | None = None
 
     def conflicts(self, other: _Touch) -> bool:
-        if self.space != other.space or not (self.writes or other.writes):
-            return False
-        if self.threads is not None and self.threads == other.threads:
-            return False
-        return self.lo < other.hi and other.lo < self.hi
+        return self.lo < other.hi and other.lo < self.hi and (self.writes or other.writes)
 
 
 def insert_role_barriers(kernel: Kernel, target: Target) -> None:
     """Insert `sync.barrier` (`sync.warp` where the role is one warp) before each access that needs
     it.
 
-    Needs: planned shared memory. Gives: shared accesses of the role, and its accesses to tensors
-    that it writes, ordered on every path.
+    Needs: planned shared memory. Gives: shared accesses of the role ordered on every path.
     """
     _Inserter(kernel).block(kernel.body, frozenset())
 
@@ -55,15 +42,14 @@ def insert_role_barriers(kernel: Kernel, target: Target) -> None:
 class _Inserter:
     def __init__(self, kernel: Kernel) -> None:
         self.warps = kernel.warps
-        self.tensors = _tensor_numbers(kernel)
 
     def block(self, block: Block, pending: frozenset[_Touch]) -> frozenset[_Touch]:
         """Insert into a block entered with these accesses open; gives those open at its end."""
         ops: list[Op] = []
         for op in block.ops:
-            touch = self.touch(op)
+            touch = _touch(op)
             if touch is not None:
-                enemy = next((p for p in sorted(pending, key=_order) if p.conflicts(touch)), None)
+                enemy = next((p for p in sorted(pending, key=str) if p.conflicts(touch)), None)
                 if enemy is not None:
                     ops.append(self.barrier(f"{enemy.what}, then {touch.what}", op))
                     pending = frozenset()
@@ -79,55 +65,20 @@ class _Inserter:
         return pending
 
     def loop(self, op: For, pending: frozenset[_Touch]) -> frozenset[_Touch]:
-        # The second walk enters the body with what its own end leaves open. In another trip the
-        # same text may touch other elements.
-        leaves = frozenset(replace(t, threads=None) for t in self.block(op.body, pending))
-        return pending | self.block(op.body, pending | leaves)
+        # The second walk enters the body with what its own end leaves open.
+        return pending | self.block(op.body, pending | self.block(op.body, pending))
 
     def barrier(self, why: str, op: Op) -> Op:
         if self.warps == 1:
             return WarpSync(why=why, loc=op.loc)
         return Barrier(threads=32 * self.warps, why=why, loc=op.loc)
 
-    def touch(self, op: Op) -> _Touch | None:
-        if isinstance(op, shared_memory.Load | shared_memory.Store):
-            return _shared(op.buffer, writes=isinstance(op, shared_memory.Store))
-        if isinstance(op, global_memory.Load | global_memory.Store):
-            threads = (op.tensor, op.base, op.offset, op.axis, op.vec)
-            return self.tensor(op.tensor, isinstance(op, global_memory.Store), threads)
-        if isinstance(op, global_memory.LoadScalar):
-            return self.tensor(op.tensor, False, None)
+
+def _touch(op: Op) -> _Touch | None:
+    if not isinstance(op, Load | Store):
         return None
-
-    def tensor(
-        self, tensor: Value, writes: bool, threads: tuple[object, ...] | None
-    ) -> _Touch | None:
-        number = self.tensors.get(tensor)
-        if number is None:
-            return None
-        verb = "write" if writes else "read"
-        what = f"{verb} of tensor {tensor.name or number}"
-        return _Touch("global", number, number + 1, writes, what, threads)
-
-
-def _tensor_numbers(kernel: Kernel) -> dict[Value, int]:
-    """A number for each tensor that is written, under whatever name: those that may overlap share
-    one."""
-    written = [kernel.params[i] for i in kernel.written]
-    overlap = [p for p in kernel.params if isinstance(p.type, Tensor) and p.type.cls.aliased]
-    numbers = {tensor: 1 + i for i, tensor in enumerate(written)}
-    return numbers | {tensor: 0 for tensor in overlap} if written else {}
-
-
-def _order(touch: _Touch) -> tuple[str, int, int, bool, str]:
-    return touch.space, touch.lo, touch.hi, touch.writes, touch.what
-
-
-def _shared(buffer: Value, *, writes: bool) -> _Touch:
-    made = buffer.owner
-    assert isinstance(made, shared_memory.BufferOp)
-    size = made.elements * made.dtype.bytes
-    verb = "write" if writes else "read"
-    return _Touch(
-        "shared", made.at, made.at + size, writes, f"{verb} of {buffer.name or 'buffer'}@{made.at}"
-    )
+    made = op.buffer.owner
+    assert isinstance(made, BufferOp)
+    writes = isinstance(op, Store)
+    what = f"{'write' if writes else 'read'} of {op.buffer.name or 'buffer'}@{made.at}"
+    return _Touch(made.at, made.at + made.elements * made.dtype.bytes, writes, what)

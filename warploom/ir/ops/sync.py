@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from warploom.ir.op import Actor, Effect, Op, Stage, attribute, check, op
+from warploom.ir.op import Actor, Effect, Op, attribute, check, op
 
 
-@op("sync.barrier", stages=Stage.MACHINE, effects=(Effect.SYNC,), executes=Actor.ROLE)
+@op("sync.barrier", effects=(Effect.SYNC,), executes=Actor.ROLE)
 class Barrier(Op):
     """All `threads` threads arrive and wait; what they wrote to shared and global memory before is
     seen by all of them after. PTX bar.sync `id`, `threads`."""
@@ -22,7 +22,7 @@ class Barrier(Op):
         )
 
 
-@op("sync.warp", stages=Stage.MACHINE, effects=(Effect.SYNC,), executes=Actor.WARP)
+@op("sync.warp", effects=(Effect.SYNC,), executes=Actor.WARP)
 class WarpSync(Op):
     """The lanes of a warp meet; orders their shared-memory accesses. PTX bar.warp.sync."""
 
