@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         maximum,
         minimum,
         rcp,
+        round,
         rsqrt,
         sin,
         sqrt,
@@ -100,8 +101,8 @@ if TYPE_CHECKING:
 _MODULES = {
     "base.dtypes": "DType bf16 boolean f16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64",
     "base.errors": "CheckError CompileError Error LaunchError ModelError ShapeError",
-    "language.arithmetic": "abs ceil cos erf exp exp2 floor fma log log2 maximum minimum rcp rsqrt "
-    "sin sqrt tanh where",
+    "language.arithmetic": "abs ceil cos erf exp exp2 floor fma log log2 maximum minimum rcp round "
+    "rsqrt sin sqrt tanh where",
     "language.barrier": "barrier fence_async",
     "language.control": "range unroll",
     "language.copy": "copy_async copy_commit copy_wait",
@@ -200,6 +201,7 @@ __all__ = [
     "rcp",
     "role",
     "roles",
+    "round",
     "rsqrt",
     "scalar",
     "shared",

@@ -122,7 +122,7 @@ g = (b // 3 % 5 & 7 | 8 ^ 1) << 2 >> 1
 h = ~b + +b - (-b)
 c = (a < 1) | (a <= 2) & (a == 3) ^ (a != 4)
 d = ~(1 > a) & (b >= n)
-wl.store(x[0:4], wl.where(c & d, f, abs(a)))
+wl.store(x[0:4], wl.where(c & d, round(f), abs(a)))
 wl.store(i[0:4], g + h)
 """
     golden(source.body(body, x="f32 1", i="i32 1"))
@@ -132,7 +132,8 @@ def test_functions(source, golden):
     body = """
 t = wl.load(x[0:4, 0:8])
 t = wl.exp(t) + wl.exp2(t) + wl.log(t) + wl.log2(t) + wl.sqrt(t) + wl.rsqrt(t) + wl.rcp(t)
-t = wl.sin(t) + wl.cos(t) + wl.tanh(t) + wl.erf(t) + wl.floor(t) + wl.ceil(t) + wl.abs(t)
+t = wl.sin(t) + wl.cos(t) + wl.tanh(t) + wl.erf(t) + wl.abs(t)
+t = wl.floor(t) + wl.ceil(t) + wl.round(t)
 t = wl.maximum(t, 0) + wl.minimum(1, t) + wl.fma(t, s, 1.0)
 k = wl.sum(t, axis=0) + wl.max(t, 0) + wl.min(t, axis=-2)
 j = wl.argmax(t, axis=1, keepdims=True) + wl.argmin(t, axis=1)[:, None]

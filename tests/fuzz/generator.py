@@ -260,7 +260,7 @@ class Generator:
         a = self.a_tile(*FLOATS, i32, i64)
         if a is None:
             return
-        kinds = ["neg", "abs"] + (["floor", "ceil"] if dtype_of(a) is f32 else [])
+        kinds = ["neg", "abs"] + (["floor", "ceil", "round"] if dtype_of(a) is f32 else [])
         self.add(self.emit(tile.Unary(value=a, kind=self.pick(kinds))), self.bound(a))
 
     def compare(self) -> None:

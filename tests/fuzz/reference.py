@@ -36,10 +36,10 @@ def run(kernel: Kernel, grid: tuple[int, int, int], args: Sequence[Any]) -> None
     x, y, z = grid
     with np.errstate(all="ignore"):
         for block in np.ndindex(z, y, x):
-            _Evaluator(kernel, grid, block[::-1], args).block(kernel.body)
+            Evaluator(kernel, grid, block[::-1], args).block(kernel.body)
 
 
-class _Evaluator:
+class Evaluator:
     def __init__(
         self, kernel: Kernel, grid: tuple[int, ...], block: tuple[int, ...], args: Sequence[Any]
     ) -> None:
@@ -107,33 +107,33 @@ def _scalar(number: Any, dtype: DType) -> np.ndarray:
 
 
 @rule(scalar.Const)
-def const(self: _Evaluator, op: scalar.Const) -> np.ndarray:
+def const(self: Evaluator, op: scalar.Const) -> np.ndarray:
     return _scalar(op.number, op.dtype)
 
 
 @rule(scalar.Dim)
-def dim(self: _Evaluator, op: scalar.Dim, view: View) -> np.ndarray:
+def dim(self: Evaluator, op: scalar.Dim, view: View) -> np.ndarray:
     return _scalar(view.extents[op.axis], _dtype(op.result))
 
 
 @rule(scalar.BlockId)
-def block_id(self: _Evaluator, op: scalar.BlockId) -> np.ndarray:
+def block_id(self: Evaluator, op: scalar.BlockId) -> np.ndarray:
     return _scalar(self.id[op.axis], _dtype(op.result))
 
 
 @rule(scalar.GridDim)
-def grid_dim(self: _Evaluator, op: scalar.GridDim) -> np.ndarray:
+def grid_dim(self: Evaluator, op: scalar.GridDim) -> np.ndarray:
     return _scalar(self.grid[op.axis], _dtype(op.result))
 
 
 @rule(scalar.Load)
-def load_scalar(self: _Evaluator, op: scalar.Load, view: View, *rest: np.ndarray) -> np.ndarray:
+def load_scalar(self: Evaluator, op: scalar.Load, view: View, *rest: np.ndarray) -> np.ndarray:
     at = tuple(np.asarray(i) for i in rest[: len(op.indices)])
     return _pick(view, at, rest[len(at)] if op.other is not None else None)
 
 
 @rule(scalar.Binary, tile.Binary)
-def binary(self: _Evaluator, op: tile.Binary, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def binary(self: Evaluator, op: tile.Binary, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     dtype = a.dtype
     if dtype == ml_dtypes.bfloat16:
         return _binary(op.kind, a.astype(np.float32), b.astype(np.float32)).astype(dtype)
@@ -170,20 +170,21 @@ def _extreme(kind: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 @rule(scalar.Unary, tile.Unary)
-def unary(self: _Evaluator, op: tile.Unary, a: np.ndarray) -> np.ndarray:
+def unary(self: Evaluator, op: tile.Unary, a: np.ndarray) -> np.ndarray:
     plain = {
         "neg": np.negative,
         "abs": np.abs,
         "not": np.invert,
         "floor": np.floor,
         "ceil": np.ceil,
+        "round": np.rint,
         "sqrt": np.sqrt,
     }
     return np.asarray(plain[op.kind](a)).astype(a.dtype)
 
 
 @rule(scalar.Compare, tile.Compare)
-def compare(self: _Evaluator, op: tile.Compare, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def compare(self: Evaluator, op: tile.Compare, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     plain = {
         "eq": np.equal,
         "ne": np.not_equal,
@@ -196,12 +197,12 @@ def compare(self: _Evaluator, op: tile.Compare, a: np.ndarray, b: np.ndarray) ->
 
 
 @rule(scalar.Select, tile.Select)
-def select(self: _Evaluator, op: tile.Select, c: np.ndarray, a: Any, b: Any) -> np.ndarray:
+def select(self: Evaluator, op: tile.Select, c: np.ndarray, a: Any, b: Any) -> np.ndarray:
     return np.where(c, a, b)
 
 
 @rule(scalar.Cast, tile.Cast)
-def cast(self: _Evaluator, op: tile.Cast, a: np.ndarray) -> np.ndarray:
+def cast(self: Evaluator, op: tile.Cast, a: np.ndarray) -> np.ndarray:
     if op.dtype.is_int and a.dtype.kind not in "iub":
         low, high = op.dtype.int_range
         wide = np.nan_to_num(
@@ -220,7 +221,7 @@ def cast(self: _Evaluator, op: tile.Cast, a: np.ndarray) -> np.ndarray:
 
 
 @rule(tile.Fma)
-def fma(self: _Evaluator, op: tile.Fma, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+def fma(self: Evaluator, op: tile.Fma, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     # Exact for the small integers that the generator makes.
     return (a.astype(np.float64) * b + c).astype(np.float32)
 
@@ -229,47 +230,47 @@ def fma(self: _Evaluator, op: tile.Fma, a: np.ndarray, b: np.ndarray, c: np.ndar
 
 
 @rule(tile.Splat)
-def splat(self: _Evaluator, op: tile.Splat, a: np.ndarray) -> np.ndarray:
+def splat(self: Evaluator, op: tile.Splat, a: np.ndarray) -> np.ndarray:
     return np.broadcast_to(a, op.shape)
 
 
 @rule(tile.Arange)
-def arange(self: _Evaluator, op: tile.Arange) -> np.ndarray:
+def arange(self: Evaluator, op: tile.Arange) -> np.ndarray:
     return np.arange(op.n, dtype=np.int32)
 
 
 @rule(tile.Broadcast)
-def broadcast(self: _Evaluator, op: tile.Broadcast, a: np.ndarray) -> np.ndarray:
+def broadcast(self: Evaluator, op: tile.Broadcast, a: np.ndarray) -> np.ndarray:
     return np.broadcast_to(a, op.shape)
 
 
 @rule(tile.InsertAxis)
-def insert_axis(self: _Evaluator, op: tile.InsertAxis, a: np.ndarray) -> np.ndarray:
+def insert_axis(self: Evaluator, op: tile.InsertAxis, a: np.ndarray) -> np.ndarray:
     return np.expand_dims(a, op.axis)
 
 
 @rule(tile.DropAxis)
-def drop_axis(self: _Evaluator, op: tile.DropAxis, a: np.ndarray) -> np.ndarray:
+def drop_axis(self: Evaluator, op: tile.DropAxis, a: np.ndarray) -> np.ndarray:
     return np.squeeze(a, op.axis)
 
 
 @rule(tile.Permute)
-def permute(self: _Evaluator, op: tile.Permute, a: np.ndarray) -> np.ndarray:
+def permute(self: Evaluator, op: tile.Permute, a: np.ndarray) -> np.ndarray:
     return a.transpose(op.order)
 
 
 @rule(tile.Slice)
-def slice_tile(self: _Evaluator, op: tile.Slice, a: np.ndarray) -> np.ndarray:
+def slice_tile(self: Evaluator, op: tile.Slice, a: np.ndarray) -> np.ndarray:
     return a[tuple(slice(s, s + n) for s, n in zip(op.starts, op.sizes, strict=True))]
 
 
 @rule(tile.Cat)
-def cat(self: _Evaluator, op: tile.Cat, *parts: np.ndarray) -> np.ndarray:
+def cat(self: Evaluator, op: tile.Cat, *parts: np.ndarray) -> np.ndarray:
     return np.concatenate(parts, axis=op.axis)
 
 
 @rule(tile.ToScalar)
-def to_scalar(self: _Evaluator, op: tile.ToScalar, a: np.ndarray) -> np.ndarray:
+def to_scalar(self: Evaluator, op: tile.ToScalar, a: np.ndarray) -> np.ndarray:
     return a
 
 
@@ -277,7 +278,7 @@ def to_scalar(self: _Evaluator, op: tile.ToScalar, a: np.ndarray) -> np.ndarray:
 
 
 @rule(tile.Reduce)
-def reduce(self: _Evaluator, op: tile.Reduce, a: np.ndarray) -> np.ndarray:
+def reduce(self: Evaluator, op: tile.Reduce, a: np.ndarray) -> np.ndarray:
     rows = np.moveaxis(a, op.axis, 0)
     total = rows[0]
     for row in rows[1:]:
@@ -290,7 +291,7 @@ def reduce(self: _Evaluator, op: tile.Reduce, a: np.ndarray) -> np.ndarray:
 
 
 @rule(tile.ArgReduce)
-def arg_reduce(self: _Evaluator, op: tile.ArgReduce, a: np.ndarray) -> np.ndarray:
+def arg_reduce(self: Evaluator, op: tile.ArgReduce, a: np.ndarray) -> np.ndarray:
     wide = a.astype(np.float64)
     ranked = np.where(np.isnan(wide), np.inf, wide if op.kind == "max" else -wide)
     nan_first = np.isnan(wide)
@@ -303,7 +304,7 @@ def arg_reduce(self: _Evaluator, op: tile.ArgReduce, a: np.ndarray) -> np.ndarra
 
 
 @rule(tensors.Rows)
-def rows(self: _Evaluator, op: tensors.Rows, view: View, lo: Any, hi: Any) -> View:
+def rows(self: Evaluator, op: tensors.Rows, view: View, lo: Any, hi: Any) -> View:
     extent = max(min(int(hi), view.extents[op.axis]) - int(lo), 0) if lo >= 0 else 0
     origin, extents = list(view.origin), list(view.extents)
     origin[op.axis] += int(lo)
@@ -311,14 +312,14 @@ def rows(self: _Evaluator, op: tensors.Rows, view: View, lo: Any, hi: Any) -> Vi
     return View(view.array, tuple(origin), tuple(extents))
 
 
-def _inside(view: View, at: Sequence[np.ndarray]) -> np.ndarray:
+def bounds(view: View, at: Sequence[np.ndarray]) -> np.ndarray:
     inside = np.array(True)
     for index, extent in zip(at, view.extents, strict=True):
         inside = inside & (index >= 0) & (index < extent)
     return inside
 
 
-def _places(view: View, at: Sequence[np.ndarray], inside: np.ndarray) -> tuple[np.ndarray, ...]:
+def places(view: View, at: Sequence[np.ndarray], inside: np.ndarray) -> tuple[np.ndarray, ...]:
     return tuple(
         np.broadcast_to(np.where(inside, i.astype(np.int64) + o, 0), inside.shape)
         for i, o in zip(at, view.origin, strict=True)
@@ -327,15 +328,15 @@ def _places(view: View, at: Sequence[np.ndarray], inside: np.ndarray) -> tuple[n
 
 def _pick(view: View, at: Sequence[np.ndarray], other: np.ndarray | None) -> np.ndarray:
     shape = np.broadcast_shapes(*(np.shape(i) for i in at))
-    inside = np.broadcast_to(_inside(view, at), shape)
+    inside = np.broadcast_to(bounds(view, at), shape)
     fill = view.array.dtype.type(0) if other is None else other
     if view.array.size == 0:
         return np.full(shape, fill, view.array.dtype)
-    found = view.array[_places(view, at, inside)]
+    found = view.array[places(view, at, inside)]
     return np.where(inside, found, fill).astype(view.array.dtype)
 
 
-def _window(op: tile.Load | tile.Store, starts: Sequence[np.ndarray]) -> list[np.ndarray]:
+def window(op: tile.Load | tile.Store, starts: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Index arrays of a window, one an axis of the tensor, broadcasting to the tile."""
     rank = sum(n is not None for n in op.sizes)
     at: list[np.ndarray] = []
@@ -351,23 +352,23 @@ def _window(op: tile.Load | tile.Store, starts: Sequence[np.ndarray]) -> list[np
 
 
 @rule(tile.Load)
-def load(self: _Evaluator, op: tile.Load, view: View, *rest: np.ndarray) -> np.ndarray:
-    at = _window(op, rest[: len(op.starts)])
+def load(self: Evaluator, op: tile.Load, view: View, *rest: np.ndarray) -> np.ndarray:
+    at = window(op, rest[: len(op.starts)])
     found = _pick(view, at, rest[-1] if op.other is not None else None)
     return np.broadcast_to(found, tuple(n for n in op.sizes if n is not None))
 
 
 @rule(tile.Store)
-def store(self: _Evaluator, op: tile.Store, view: View, value: np.ndarray, *starts: Any) -> None:
-    at = _window(op, starts)
-    inside = np.broadcast_to(_inside(view, at), value.shape)
+def store(self: Evaluator, op: tile.Store, view: View, value: np.ndarray, *starts: Any) -> None:
+    at = window(op, starts)
+    inside = np.broadcast_to(bounds(view, at), value.shape)
     if view.array.size:
-        places = tuple(p[inside] for p in _places(view, at, inside))
-        view.array[places] = value[inside] if places else value
+        chosen = tuple(p[inside] for p in places(view, at, inside))
+        view.array[chosen] = value[inside] if chosen else value
 
 
 @rule(tile.Gather)
-def gather(self: _Evaluator, op: tile.Gather, view: View, *rest: np.ndarray) -> np.ndarray:
+def gather(self: Evaluator, op: tile.Gather, view: View, *rest: np.ndarray) -> np.ndarray:
     left = list(rest)
     at = [left.pop(0) for _ in op.indices]
     mask = left.pop(0) if op.mask is not None else np.array(True)

@@ -346,6 +346,8 @@ def test_n16_bit_equal_arithmetic(device):
     for kind, f in (("lt", np.less), ("eq", np.equal)):
         found = run(device, ops.COMPARE[kind], raw, back, dtype=np.bool_)
         same(found, f(raw, back))
+    for kind, f in (("floor", np.floor), ("ceil", np.ceil), ("round", np.rint)):
+        same(run(device, ops.UNARY[kind], raw), f(raw))
     whole = rng.integers(-50, 50, (2, 700)).astype(np.float32)
     out = device.empty((2,), np.float32)
     sums[1](device.put(whole), out, ROWS=2, SIZE=700)

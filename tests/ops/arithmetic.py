@@ -219,6 +219,11 @@ def ceil(a):
 
 
 @wl.function
+def to_even(a):
+    return wl.round(a)
+
+
+@wl.function
 def sqrt(a):
     return wl.sqrt(a)
 
@@ -274,9 +279,9 @@ def rcp(a):
 
 
 UNARY = {
-    "neg": neg, "not": invert, "abs": absolute, "floor": floor, "ceil": ceil, "sqrt": sqrt,
-    "exp": exp, "exp2": exp2, "log": log, "log2": log2, "rsqrt": rsqrt, "sin": sin, "cos": cos,
-    "tanh": tanh, "erf": erf, "rcp": rcp,
+    "neg": neg, "not": invert, "abs": absolute, "floor": floor, "ceil": ceil, "round": to_even,
+    "sqrt": sqrt, "exp": exp, "exp2": exp2, "log": log, "log2": log2, "rsqrt": rsqrt, "sin": sin,
+    "cos": cos, "tanh": tanh, "erf": erf, "rcp": rcp,
 }  # fmt: skip
 
 
@@ -320,7 +325,10 @@ def _unary_expected(kind, values):
     if values.dtype.kind in "bi":
         with np.errstate(all="ignore"):
             return {"neg": np.negative, "not": np.invert, "abs": np.abs}[kind](values)
-    f = {"neg": np.negative, "abs": np.abs, "floor": np.floor, "ceil": np.ceil, "sqrt": np.sqrt}
+    f = {
+        "neg": np.negative, "abs": np.abs, "floor": np.floor, "ceil": np.ceil, "round": np.rint,
+        "sqrt": np.sqrt,
+    }  # fmt: skip
     with np.errstate(all="ignore"):
         return f[kind](wide(values)).astype(values.dtype)
 
@@ -335,6 +343,11 @@ def _points(kind, dtype):
             -np.geomspace(1e-3, 1e3, 60),
         ]
         values = np.concatenate([values, *more]).astype(np.float32)
+    if kind == "round":
+        # Ties, the number below one, and where the halves of each float type end.
+        more = np.array([0.5, 2.5, 3.5, 0.49999997, 255.5, 1023.5, 8388607.5, 2.0**52 - 0.5])
+        with np.errstate(over="ignore"):
+            values = np.concatenate([values, *(m.astype(values.dtype) for m in (more, -more))])
     return values
 
 
@@ -354,7 +367,7 @@ def _unary(op, kind, dtype):
 
 
 _EXACT = {
-    **{dtype: ("neg", "abs", "floor", "ceil", "sqrt") for dtype in FLOATS},
+    **{dtype: ("neg", "abs", "floor", "ceil", "round", "sqrt") for dtype in FLOATS},
     **{dtype: ("neg", "abs", "not") for dtype in INTEGERS},
     "bool": ("not",),
 }

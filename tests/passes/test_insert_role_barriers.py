@@ -4,11 +4,7 @@ import re
 
 import pytest
 
-from tests.passes.text import PARAMS, after, kernel
-from warploom.base.target import SM_90A
-from warploom.ir.parser import parse_kernel
-from warploom.ir.printer import print_kernel
-from warploom.ir.verifier import verify_kernel
+from tests.passes.text import after
 from warploom.passes.insert_role_barriers import insert_role_barriers
 
 HEAD = """
@@ -145,71 +141,3 @@ def test_a_barrier_says_why_and_how_many() -> None:
     text = after(insert_role_barriers, HEAD + put("a") + get("c"), options="warps=3")
     why = "write of a@0, then read of c@256"
     assert f'sync.barrier() [threads=96, id=0, why="{why}", per_replica=False]' in text
-
-
-# ---- tensors that the kernel writes -------------------------------------------------------------
-
-GLOBAL = """
-%z: i32@grid = scalar.const() [number=0, dtype=i32]
-%e: i32@grid = scalar.const() [number=8, dtype=i32]
-%o: i32[1x1] = index.lane() [rank=2]
-%s: i32[1x1] = registers.splat(%e) [rank=2]
-%k: i32[1x1] = registers.binary(%o, %s) [kind="mul"]
-%v: f32[1x1] = registers.splat(%p) [rank=2]
-"""
-
-
-def read(tensor: str, base: str = "z", offset: str = "o") -> str:
-    return (
-        f"%t: f32[1x1] = global_memory.load(%{tensor}, %{base}, %{offset}, _, _) "
-        '[axis=0, vec=1, read_only=False, cache=""]\n'
-    )
-
-
-def write(tensor: str, base: str = "z", offset: str = "o") -> str:
-    return f'global_memory.store(%{tensor}, %v, %{base}, %{offset}, _) [axis=0, vec=1, cache=""]\n'
-
-
-def order(program: str, params: str = PARAMS, written: str = "1") -> str:
-    made = parse_kernel(
-        kernel(GLOBAL + program, options=f"warps=4 written={written}", params=params)
-    )
-    insert_role_barriers(made, SM_90A)
-    verify_kernel(made)
-    words = re.findall(r"global_memory\.(\w+)|sync\.(barrier)", print_kernel(made))
-    shown = {"load": "r", "load_scalar": "s", "store": "w"}
-    return "".join("|" if barrier else shown[access] for access, barrier in words)
-
-
-SCALAR = "%u: f32@block = global_memory.load_scalar(%y, %n, _, _) [read_only=False]\n"
-ALIASED = PARAMS.replace("extent 16>", "extent 16, aliased>")
-
-
-@pytest.mark.parametrize(
-    ("program", "expected"),
-    [
-        (read("x") + read("x"), "rr"),
-        (read("x") + write("y") + read("x"), "rwr"),
-        # Each thread reads back what it wrote itself.
-        (write("y") + read("y"), "wr"),
-        (read("y") + write("y"), "rw"),
-        # Another address or another distribution: other threads.
-        (write("y") + read("y", base="n"), "w|r"),
-        (write("y") + read("y", offset="k"), "w|r"),
-        (write("y") + write("y", offset="k"), "w|w"),
-        (write("y") + SCALAR, "w|s"),
-        (SCALAR + write("y"), "s|w"),
-        # In another trip the same text is another address.
-        (loop(read("y", base="i") + write("y", base="i")), "|rw"),
-    ],
-)
-def test_what_a_kernel_writes_and_reads_again(program: str, expected: str) -> None:
-    assert order(program) == expected
-
-
-def test_arguments_that_may_be_the_same_storage() -> None:
-    assert order(write("y") + read("x"), ALIASED) == "w|r"
-    assert order(read("x") + write("y"), ALIASED) == "r|w"
-    # Two read-only views of one array next to an output of its own.
-    one_output = ALIASED + ", %w: tensor<f32, n1, align 16, extent 16>"
-    assert order(read("x") + write("w") + read("y"), one_output, written="5") == "rwr"

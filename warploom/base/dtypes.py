@@ -1,4 +1,4 @@
-"""Element types: names, widths, NumPy equivalents. Knows nothing of tiles or instructions."""
+"""Element types: names, widths, NumPy equivalents. Knows nothing of tiles or of instructions."""
 
 from __future__ import annotations
 

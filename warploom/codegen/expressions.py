@@ -18,6 +18,7 @@ _FUNCTION = {
     "abs": "fabs",
     "floor": "floor",
     "ceil": "ceil",
+    "round": "rint",
     "exp": "exp",
     "exp2": "exp2",
     "log": "log",

@@ -12,7 +12,7 @@ from typing import Any
 from warploom.base.dtypes import DType, boolean, f32, i32
 from warploom.base.errors import CompileError
 from warploom.frontend.capture import is_kernel
-from warploom.frontend.expressions import computed, is_symbolic, numbers, starred
+from warploom.frontend.expressions import computed, is_symbolic, not_computed, numbers, starred
 from warploom.frontend.frame import (
     Frame,
     Problem,
@@ -55,7 +55,7 @@ def call(frame: Frame, node: ast.Call) -> Any:
         _BUILTINS.get(function) if isinstance(function, types.BuiltinFunctionType | type) else None
     )
     if own is not None:
-        return _language(frame, own, positional, named, node, places)
+        return _python(frame, own, positional, named, node, places)
     return _foreign(frame, function, positional, named, node)
 
 
@@ -116,6 +116,23 @@ def _language(
         raise problem
 
 
+def _python(
+    frame: Frame,
+    own: Callable[..., Any],
+    positional: list[Any],
+    named: dict[str, Any],
+    node: ast.Call,
+    places: list[ast.AST],
+) -> Any:
+    """One of Python's functions; what it cannot do with constants is the kernel's mistake."""
+    try:
+        return _language(frame, own, positional, named, node, places)
+    except (TypeError, ValueError, OverflowError) as problem:
+        if any(map(is_symbolic, (*positional, *named.values()))):
+            raise
+        raise not_computed(frame, node, problem) from None
+
+
 def _places(
     function: Callable[..., Any], node: ast.Call, places: list[ast.AST]
 ) -> dict[str, ast.AST]:
@@ -140,7 +157,7 @@ def _unfit(
         "F026",
         f"the call of `{ast.unparse(node.func)}` does not fit: {message}",
         node,
-        notes=[f"it is `{function.__name__}{plain}`"],
+        notes=[f"it is `{function.__name__.lstrip('_')}{plain}`"],
     )
 
 
@@ -342,6 +359,19 @@ def _abs(value: Any) -> Any:
     return arithmetic.abs(value) if is_symbolic(value) else abs(value)
 
 
+def _round(number: Any, ndigits: Any = None) -> Any:
+    if not is_symbolic(number):
+        return round(number, ndigits)
+    if ndigits is not None:
+        raise Refused(
+            "F026",
+            "`round` with digits works on constants only",
+            argument="ndigits",
+            hint="scale it: `wl.round(t * 100) / 100`",
+        )
+    return arithmetic.round(number)
+
+
 def _extreme(name: str, given: tuple[Any, ...]) -> Any:
     """`min` and `max` of several values, or of a tuple."""
     values = list(given)
@@ -424,6 +454,7 @@ _BUILTINS: dict[Any, Callable[..., Any]] = {
     builtins.print: debug.device_print,
     builtins.len: _len,
     builtins.abs: _abs,
+    builtins.round: _round,
     builtins.min: _min,
     builtins.max: _max,
     builtins.sum: _sum,

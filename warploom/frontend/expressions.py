@@ -235,12 +235,17 @@ def computed(frame: Frame, node: ast.AST, compute: Callable[..., Any], *values: 
     try:
         return compute(*values)
     except Exception as problem:
-        raise frame.problem(
-            "F037",
-            f"{type(problem).__name__}: {problem}",
-            node,
-            notes=["this is computed at compile time"],
-        ) from None
+        raise not_computed(frame, node, problem) from None
+
+
+def not_computed(frame: Frame, node: ast.AST, problem: Exception) -> Problem:
+    """What Python says of constants that it cannot compute with."""
+    return frame.problem(
+        "F037",
+        f"{type(problem).__name__}: {problem}",
+        node,
+        notes=["this is computed at compile time"],
+    )
 
 
 @expression(ast.UnaryOp)

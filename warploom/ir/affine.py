@@ -88,6 +88,7 @@ class ScalarFacts:
     loops: dict[Value, tuple[Value, Value]] = field(default_factory=dict)
     _facts: dict[Value, _Fact] = field(default_factory=dict)
     _roots: dict[Hashable, int] = field(default_factory=dict)
+    _values: list[Value] = field(default_factory=list)
 
     @classmethod
     def of(cls, block: Block) -> ScalarFacts:
@@ -115,6 +116,10 @@ class ScalarFacts:
         """The number that an integer scalar always has, or None."""
         form = self.affine(value)
         return form.constant if form.is_constant else None
+
+    def value_of(self, root: int) -> Value:
+        """The first value that was found to be this root."""
+        return self._values[root]
 
     def divisor(self, value: Value) -> int:
         """The largest known power of two that always divides the value."""
@@ -182,7 +187,10 @@ class ScalarFacts:
         return self._root(op.result)
 
     def _root(self, value: Value) -> Affine:
-        return Affine(0, ((self._roots.setdefault(self._meaning(value), len(self._roots)), 1),))
+        root = self._roots.setdefault(self._meaning(value), len(self._roots))
+        if root == len(self._values):
+            self._values.append(value)
+        return Affine(0, ((root, 1),))
 
     def _meaning(self, value: Value) -> Hashable:
         """Equal for two values that are computed alike from equal values."""

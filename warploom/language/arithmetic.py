@@ -170,6 +170,20 @@ def ceil(t: Arithmetic) -> Any:
 
 
 @vocabulary
+def round(t: Arithmetic) -> Any:
+    """The whole number nearest to each element, the even one of two, in the same float type.
+
+    As Python's `round` and NumPy's `rint`: 0.5 gives 0, 1.5 gives 2, −0.3 gives −0.
+
+    Shapes: any, unchanged.
+    Executes: every thread on its own elements.
+    Since: sm_80.
+    PTX: cvt.rni.
+    """
+    return _apply("round", t)
+
+
+@vocabulary
 def abs(t: Arithmetic) -> Any:
     """The absolute value of each element. Numbers.
 

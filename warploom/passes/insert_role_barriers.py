@@ -1,10 +1,9 @@
-"""Orders the memory accesses of a role as the program text orders them.
+"""Orders the shared-memory accesses of a role as the program text orders them.
 
-Between two accesses to the same bytes, at least one a write, that different threads may make, all
-warps of the role must meet: accesses to the same bytes of shared memory, and to a tensor that the
-kernel writes. What threads did to shared memory passes a fence before a unit (copy engine, matrix
-unit) goes on with it, in this role or, after an arrival, in another. Loops are walked twice, so
-that the last accesses of one trip meet the first of the next.
+Between two accesses to the same bytes of shared memory, at least one a write, that different
+threads may make, all warps of the role must meet. What threads did to shared memory passes a fence
+before a unit (copy engine, matrix unit) goes on with it, in this role or, after an arrival, in
+another. Loops are walked twice, so that the last accesses of one trip meet the first of the next.
 """
 
 from __future__ import annotations
@@ -66,8 +65,7 @@ def insert_role_barriers(kernel: Kernel, target: Target) -> None:
     """Insert `sync.barrier` (`sync.warp` where the role is one warp) before each access that needs
     it, and `sync.fence_async` where units follow threads.
 
-    Needs: planned shared memory. Gives: shared accesses of the role, and its accesses to tensors
-    that it writes, ordered on every path.
+    Needs: planned shared memory. Gives: shared accesses of the role ordered on every path.
     """
     _Inserter(kernel).block(kernel.body, Open())
 

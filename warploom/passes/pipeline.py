@@ -20,6 +20,7 @@ from warploom.passes.hoist_invariants import hoist_invariants
 from warploom.passes.insert_role_barriers import insert_role_barriers
 from warploom.passes.lower_tiles import lower_tiles
 from warploom.passes.merge_equal import merge_equal
+from warploom.passes.order_tensors import order_tensors
 from warploom.passes.place_roles import place_roles
 from warploom.passes.plan_shared_memory import plan_shared_memory
 from warploom.passes.remove_dead import remove_dead
@@ -35,6 +36,7 @@ PIPELINE: tuple[tuple[Stage, Pass], ...] = (
     (Stage.TILE, thread_positions),
     (Stage.TILE, remove_dead),  # before layouts, so that an unused large tile is no anchor
     (Stage.TILE, assign_layouts),
+    (Stage.TILE, order_tensors),  # while there are windows to compare, and layouts
     (Stage.MACHINE, lower_tiles),
     (Stage.MACHINE, simplify_scalars),
     (Stage.MACHINE, merge_equal),

@@ -1,5 +1,5 @@
-"""What operations do to memory, as the pass that orders a role's accesses sees it: bytes of a
-space, by whom, through which proxy. Knows the operations, not where barriers go."""
+"""What operations do to memory, as the pass that orders a role's accesses sees it: bytes,
+by whom, through which proxy. Tensors are not looked at (`order_tensors`)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Op, Value
-from warploom.ir.ops import global_memory, mbarrier, scalar, shared_memory, tma, wgmma
-from warploom.ir.types import Tensor
+from warploom.ir.ops import mbarrier, scalar, shared_memory, tma, wgmma
 
 COPY, PRODUCT = "copy", "product"  # agents of the asynchronous proxy
 
@@ -55,10 +54,9 @@ class Touch:
 
 
 class Memory:
-    """The memory of one kernel: numbers of tensors, bytes of buffers."""
+    """The shared memory of one kernel."""
 
     def __init__(self, kernel: Kernel) -> None:
-        self.tensors = _tensor_numbers(kernel)
         self.asynchronous = [t for op in walk(kernel.body) for t in self.of_agents(op)]
 
     def of_threads(self, op: Op) -> Touch | None:
@@ -67,11 +65,6 @@ class Memory:
             return _shared(op.buffer, writes=isinstance(op, shared_memory.Store))
         if isinstance(op, mbarrier.Init):
             return _shared(buffer_of(op.barrier), writes=True)
-        if isinstance(op, global_memory.Load | global_memory.Store):
-            threads = (op.tensor, op.base, op.offset, op.axis, op.vec)
-            return self._tensor(op.tensor, isinstance(op, global_memory.Store), threads)
-        if isinstance(op, global_memory.LoadScalar):
-            return self._tensor(op.tensor, False, None)
         return None
 
     def of_agents(self, op: Op) -> list[Touch]:
@@ -90,29 +83,10 @@ class Memory:
             touch.lo < other.hi and other.lo < touch.hi for other in self.asynchronous
         )
 
-    def _tensor(
-        self, tensor: Value, writes: bool, threads: tuple[object, ...] | None
-    ) -> Touch | None:
-        number = self.tensors.get(tensor)
-        if number is None:
-            return None
-        verb = "write" if writes else "read"
-        what = f"{verb} of tensor {tensor.name or number}"
-        return Touch("global", number, number + 1, writes, what, threads)
-
 
 def arrives(block: Block) -> bool:
     """Whether a block signals on an mbarrier what was done before."""
     return any(isinstance(op, mbarrier.Arrive) for op in walk(block))
-
-
-def _tensor_numbers(kernel: Kernel) -> dict[Value, int]:
-    """A number for each tensor that is written, under whatever name: those that may overlap share
-    one."""
-    written = [kernel.params[i] for i in kernel.written]
-    overlap = [p for p in kernel.params if isinstance(p.type, Tensor) and p.type.cls.aliased]
-    numbers = {tensor: 1 + i for i, tensor in enumerate(written)}
-    return numbers | {tensor: 0 for tensor in overlap} if written else {}
 
 
 def buffer_of(address: Value) -> Value:

@@ -58,7 +58,7 @@ def api() -> Any:
 
 def _initialise() -> Any:
     try:
-        from cuda.bindings import driver
+        import cuda.bindings.driver as driver
     except ImportError as why:
         hint = "pip install 'warploom[cu13]' (driver 580 or newer), or 'warploom[cu12]'"
         raise error("H020", "the package cuda-bindings is not installed", hint=hint) from why

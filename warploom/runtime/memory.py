@@ -111,12 +111,6 @@ class DeviceArray:
         offset = part.ctypes.data - shadow.ctypes.data if part.size else 0
         return self._at(self.address + offset, part.shape, strides)
 
-    @property
-    def T(self) -> DeviceArray:
-        """A view with the axes in reverse order."""
-        shape, strides = self.shape[::-1], self.strides[::-1]
-        return DeviceArray(self._memory, self.address, self._element, shape, strides, self.device)
-
     def reshape(self, *shape: Any) -> DeviceArray:
         """A view in another shape (one extent may be -1); the array must be contiguous."""
         wanted = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], tuple) else shape

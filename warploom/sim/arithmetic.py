@@ -43,6 +43,7 @@ _UNARY: dict[str, np.ufunc] = {
     "not": np.invert,
     "floor": np.floor,
     "ceil": np.ceil,
+    "round": np.rint,
     "sqrt": np.sqrt,
 }
 

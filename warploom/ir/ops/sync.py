@@ -5,7 +5,7 @@ from __future__ import annotations
 from warploom.ir.op import Actor, Effect, Op, Stage, attribute, check, op
 
 
-@op("sync.barrier", stages=Stage.MACHINE, effects=(Effect.SYNC,), executes=Actor.ROLE)
+@op("sync.barrier", effects=(Effect.SYNC,), executes=Actor.ROLE)
 class Barrier(Op):
     """All `threads` threads arrive and wait; what they wrote to shared and global memory before is
     seen by all of them after. `per_replica`: the barrier's number is `id` + the replica's. PTX
@@ -24,7 +24,7 @@ class Barrier(Op):
         )
 
 
-@op("sync.warp", stages=Stage.MACHINE, effects=(Effect.SYNC,), executes=Actor.WARP)
+@op("sync.warp", effects=(Effect.SYNC,), executes=Actor.WARP)
 class WarpSync(Op):
     """The lanes of a warp meet; orders their shared-memory accesses. PTX bar.warp.sync."""
 

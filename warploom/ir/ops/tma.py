@@ -136,7 +136,8 @@ class StoreBox(Op):
 
 @op("tma.prefetch_map", stages=Stage.MACHINE, since="sm_90", effects=(Effect.OUTSIDE,))
 class PrefetchMap(Op):
-    """Have the descriptor of map number `map` read ahead of its first copy. PTX prefetch.tensormap."""
+    """Have the descriptor of map number `map` read ahead of its first copy. PTX
+    prefetch.tensormap."""
 
     map: int = attribute()
 

@@ -172,8 +172,8 @@ def store(lower: Lowering, op: shared.Store) -> None:
 
 @lowers(mbarrier.Alloc)
 def alloc_barriers(lower: Lowering, op: mbarrier.Alloc) -> None:
-    """All barriers of a block of operations are made by one thread, and all of the block waits for it
-    once, where the first ones are made."""
+    """All barriers of a block of operations are made by one thread, and all of the block waits for
+    it once, where the first ones are made."""
     block = lower.build.block
     if lower.barrier_makers.get(block) is None:
         body = Block((), [sync.FenceBarrierInit(loc=op.loc), control.Yield(loc=op.loc)])
