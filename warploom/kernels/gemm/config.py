@@ -113,7 +113,7 @@ def candidates(shape: Shape) -> Iterator[Config]:
 def swapped(shape: Shape) -> Iterator[Config]:
     """Tiles of the transposed product for a few rows of `a`, which fill its columns."""
     columns = max(16, -(-shape.m // 16) * 16)
-    if columns <= 64 and not shape.a_t:
+    if 1 < shape.m <= 64 and not shape.a_t:
         for rows, math in ((64, 1), (128, 2), (256, 2)):
             yield replace(fitted(rows, columns, math, shape.out_bytes), SWAP=True)
 
