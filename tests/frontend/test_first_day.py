@@ -5,7 +5,7 @@ import pytest
 BODIES = {
     # name: (code, body)
     "while": ("F010", "while n > 0:\n    pass"),
-    "with": ("F010", "with open('f'):\n    pass"),
+    "with": ("F023", "with open('f'):\n    pass"),
     "try": ("F010", "try:\n    pass\nfinally:\n    pass"),
     "raise": ("F010", "raise ValueError('no')"),
     "nested_function": ("F010", "def inner():\n    pass"),

@@ -113,6 +113,7 @@ class Frame:
     chain: tuple[Loc, ...] = ()
     callers: tuple[SourceFunction, ...] = ()
     depth: int = 0
+    regions: int = 0  # `with` around
     bound_at: dict[str, Loc] = field(default_factory=dict)
 
     @property

@@ -29,13 +29,13 @@ def with_statement(frame: Frame, node: ast.With) -> None:
     """Open regions from left to right, read the body, close them from right to left."""
     opened: list[Region] = []
     before, found = dict(frame.names), len(frame.reports.found)
-    frame.depth += 1  # nothing returns out of a region
+    frame.regions += 1
     try:
         for item in node.items:
             opened.append(_open(frame, node, item))
         execute(frame, node.body)
     finally:
-        frame.depth -= 1
+        frame.regions -= 1
         problem = _close(frame, node, opened, before)
     # What is missing at the end of a region may be in statements that were refused.
     if problem is not None and len(frame.reports.found) == found:
@@ -68,7 +68,7 @@ def _open(frame: Frame, node: ast.With, item: ast.withitem) -> Region:
 
 def _check_last(frame: Frame, node: ast.With) -> None:
     """Roles end a kernel, and hold nothing but roles."""
-    if frame.chain or frame.depth > 1 or frame.source.tree.body[-1] is not node:
+    if frame.chain or frame.depth or frame.regions > 1 or frame.source.tree.body[-1] is not node:
         raise frame.problem(
             "P017",
             "`wl.roles()` is not the last statement of the kernel",

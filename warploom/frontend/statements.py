@@ -116,10 +116,11 @@ def _text(frame: Frame, node: ast.Assert) -> str:
 @statement(ast.Return)
 def return_statement(frame: Frame, node: ast.Return) -> None:
     """The end of a function, with its value."""
-    if frame.depth:
+    if frame.depth or frame.regions:
+        where = "a run-time loop or branch" if frame.depth else "a `with`"
         raise frame.problem(
             "F018",
-            "`return` stands inside a run-time loop or branch",
+            f"`return` stands inside {where}",
             node,
             hint="bind the result to a name there, and return it as the last statement",
         )

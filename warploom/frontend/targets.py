@@ -9,7 +9,8 @@ from typing import Any
 from warploom.frontend.frame import Frame, evaluate, need_constant
 from warploom.language.barrier import Barrier
 from warploom.language.control import Unroll
-from warploom.language.pipe import Item
+from warploom.language.item import Item
+from warploom.language.pipe import Pipe
 from warploom.language.product import Pending
 from warploom.language.shared import Shared
 from warploom.language.values import Extents, Scalar, Tensor, Tile, kind_of
@@ -41,6 +42,8 @@ def assign(frame: Frame, target: ast.expr, value: Any, source: ast.expr) -> None
             )
         if isinstance(value, _NAMED) and not value.value.name:
             value.value.name = target.id
+        if isinstance(value, Pipe):
+            value.call(target.id)
         frame.bind(target.id, value, target)
     elif isinstance(target, ast.Tuple | ast.List):
         _unpack(frame, target, value, source)

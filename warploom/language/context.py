@@ -36,6 +36,7 @@ class Handle:
     """
 
     attributes: ClassVar[tuple[str, ...]] = ()
+    hint: ClassVar[str] = ""  # what to do where a tile or number is needed
 
     def __getitem__(self, index: Any) -> Any:
         """An element, where the thing has some."""

@@ -41,6 +41,13 @@ class Pipe(Handle):
     def __repr__(self) -> str:
         return f"a pipe of {self.stages} stage{'s' if self.stages > 1 else ''}"
 
+    def call(self, name: str) -> None:
+        """Name what the pipe is made of, for reports."""
+        for value, part in ((self.full.value, "full"), (self.empty.value, "empty")):
+            value.name = value.name if value.name != part else f"{name}_{part}"
+        for number, buffer in enumerate(self.buffers):
+            buffer.value.name = buffer.value.name or f"{name}_{number}"
+
     def put(self) -> Put:
         """`with ring.put() as (a, b):` waits for a free item; copies begun inside fill it."""
         return Put(self)

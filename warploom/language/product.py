@@ -18,6 +18,7 @@ class Pending(Handle):
     """A tile that the matrix unit may still be writing: add products, or `wait()` for it."""
 
     attributes = ("shape", "wait")
+    hint = "wait for it: `t = acc.wait()`"
 
     def __init__(self, value: Value) -> None:
         self.value = value

@@ -30,6 +30,7 @@ class Shared(Handle):
     a pipe that it belongs to."""
 
     attributes = ("dtype", "shape", "T", "load", "store")
+    hint = "load it to registers: `t = tile.load()`"
 
     def __init__(self, value: Value, item: Item | None = None) -> None:
         self.value = value
@@ -111,14 +112,13 @@ class Shared(Handle):
             )
         step = self._step(axis)
         if facts.divisor(start) % step:
+            where = "this start is not known to be one" if number is None else f"this is {number}"
             raise Refused(
                 "L015",
                 f"a window along axis {axis} of this tile starts at a multiple of {step}",
                 argument=f"[{axis}]",
-                notes=(
-                    f"{number} is none" if number is not None else "this is not known to be one",
-                ),
-                hint=f"multiply a number by {step}",
+                notes=(where,),
+                hint=f"write the start as `{step} * i`",
             )
         return start
 

@@ -359,6 +359,7 @@ def not_a(what: str, given: Any, argument: str = "") -> Refused:
         f"{what} is needed here, not {kind_of(given)}",
         argument=argument,
         label=kind_of(given),
+        hint=given.hint if isinstance(given, Handle) else "",
     )
 
 

@@ -232,12 +232,12 @@ def _copied_in_flight(value: Value, op: Op) -> Error:
         "L016",
         f"{name} would be copied while the matrix unit writes it",
         value.loc if value.loc.line else op.loc,
-        label="begun here",
+        label="begun here" if isinstance(value.owner, Mma) else "",
         notes=[
             "an accumulator stays in its registers: from one trip of a loop to the next, and "
             "on both ways of a branch, under one name"
         ],
-        hint="wait for it before it is carried under another name: `t = acc.wait()`",
+        hint="wait for it first, and carry the tile: `t = acc.wait()`",
     )
 
 
