@@ -201,6 +201,18 @@ def test_outside_a_kernel(golden):
     golden(str(caught.value))
 
 
+def test_arrays_given_to_the_language_outside_a_kernel():
+    """It is the place that is wrong, whatever else the function finds wrong with an array."""
+    import numpy as np
+
+    import warploom as wl
+
+    x = np.zeros(4, np.float32)
+    for say in (lambda: wl.load(x), lambda: wl.store(x, x), lambda: wl.sum(x, 0)):
+        with pytest.raises(wl.CompileError, match="F034"):
+            say()
+
+
 def test_function_outside_a_kernel(source, golden):
     import warploom as wl
 

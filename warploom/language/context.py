@@ -6,11 +6,12 @@ knows the place of each argument, turns that into a report.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from warploom.base.errors import error
 from warploom.ir.affine import ScalarFacts
@@ -24,8 +25,18 @@ VOCABULARY: dict[str, Callable[..., Any]] = {}
 
 def vocabulary(fn: F) -> F:
     """Enter a function into the vocabulary of kernels."""
-    VOCABULARY[fn.__name__] = fn
-    return fn
+
+    @functools.wraps(fn)
+    def said(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return fn(*args, **kwargs)
+        except Refused:
+            # On the host the arguments are arrays: it is the place of the call that is wrong.
+            current()
+            raise
+
+    VOCABULARY[fn.__name__] = said
+    return cast(F, said)
 
 
 class Refused(Exception):
