@@ -40,7 +40,10 @@ def vocabulary(fn: F) -> F:
 
 
 class Refused(Exception):
-    """Arguments that do not fit. `argument` names the parameter to point at, if one is to blame."""
+    """Arguments that do not fit. `argument` names the parameter to point at, if one is to blame.
+
+    Outside a kernel no argument fits: there its making raises CompileError F034.
+    """
 
     def __init__(
         self,
@@ -52,6 +55,7 @@ class Refused(Exception):
         notes: tuple[str, ...] = (),
         hint: str = "",
     ) -> None:
+        current()
         super().__init__(message)
         self.code = code
         self.message = message
