@@ -228,7 +228,9 @@ def __getattr__(name: str) -> Any:
     """Load a public name at its first use."""
     place = _PLACES.get(name)
     if place is None:
-        raise AttributeError(f"module 'warploom' has no attribute {name!r}")
+        words = importlib.import_module("warploom.language.elsewhere").OF_PACKAGE
+        here = f"; here this is {words[name]}" if name in words else ""
+        raise AttributeError(f"module 'warploom' has no attribute {name!r}{here}")
     module, attribute = place
     value = getattr(importlib.import_module(f"warploom.{module}"), attribute)
     globals()[name] = value

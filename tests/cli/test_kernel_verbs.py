@@ -123,6 +123,48 @@ def test_a_kernel_that_is_not_found(file: Path, say: Any, golden: Any, name: str
     golden(err.replace(f"{file.parent}/", ""), name)
 
 
+BROKEN = {
+    "raises at import": ("raising.py", "import warploom as wl\n\nlimit = 1 // 0\n"),
+    "no python": ("half.py", "def half(:\n"),
+    "another suffix": ("weave.txt", "no code"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_file_that_cannot_be_imported(file: Path, say: Any, golden: Any, name: str) -> None:
+    other, text = BROKEN[name]
+    (file.parent / other).write_text(text)
+    code, out, err = say("run", f"{file.parent / other}:half")
+    assert (code, out) == (2, "")
+    golden(err.replace(f"{file.parent}/", ""), name)
+
+
+JSON = {
+    "run": ("run", "weave.py:double"),
+    "checked": ("run", "weave.py:double", "--checked"),
+    "explain": ("explain", "tile.reduce"),
+    "doctor": ("doctor",),
+    "cache": ("cache", "list"),
+    "models": ("models", "list"),
+    "bench": ("bench", "compile"),
+}
+
+
+@pytest.mark.parametrize("name", JSON)
+def test_json_that_cannot_be_written(file: Path, say: Any, name: str) -> None:
+    # A file where a folder should be refuses everybody, the superuser too.
+    target = file / "out.json"
+    code, _, err = say(*JSON[name], "--json", str(target))
+    assert code == 2
+    assert f"error[H021]: cannot write {target}" in err
+
+
+def test_a_device_word_is_refused_before_anything_is_measured(file: Path, say: Any) -> None:
+    code, out, err = say("bench", "compile", "--device", "tpu")
+    assert (code, out) == (2, "")
+    assert "there is no device `tpu`" in err and "cold/" not in err
+
+
 def test_a_module_is_found_on_the_path(file: Path, say: Any, monkeypatch: Any) -> None:
     monkeypatch.delitem(sys.modules, "weave", raising=False)
     assert say("run", "weave:double")[0] == 0

@@ -3,6 +3,7 @@
 import argparse
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -120,3 +121,21 @@ def test_a_reader_that_leaves_is_no_traceback() -> None:
         child.stdout.close()
         assert child.wait(timeout=60) == 141
         assert child.stderr.read() == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_behind_stdout_is_no_traceback() -> None:
+    script = (
+        "import sys\nfrom types import SimpleNamespace as N\n"
+        "from warploom.cli import __main__ as entry\n"
+        "def run(options):\n    print('x' * 100)\n    return 0\n"
+        "module = N(add_parser=lambda c: c.add_parser('weave'), run=run)\n"
+        "verb = N(name='weave', load=lambda: module)\n"
+        "entry.find = lambda word: verb\nsys.exit(entry.main(['weave']))\n"
+    )
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", script], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 2
+    assert done.stderr == "warploom weave: [Errno 28] No space left on device\n"

@@ -64,7 +64,13 @@ BODIES = {
     "bad_extent": ("T016", "a = wl.zeros((0, 4), wl.f32)"),
     "float_extent": ("T016", "a = wl.zeros((2.0, 4), wl.f32)"),
     "huge_tile": ("T021", "a = wl.zeros((4096, 4096), wl.f32)"),
-    "not_a_dtype": ("T015", "a = wl.zeros(4, float)"),
+    "huge_product": ("T021", "a = wl.zeros(1024, wl.f32)\nb = a[:, None] * a"),
+    "not_a_dtype": ("T015", "a = wl.zeros(4, len)"),
+    "dtype_text": ("T015", "a = wl.zeros(4, 'float32')"),
+    "wl_float32": ("F024", "a = wl.zeros(4, wl.float32)"),
+    "wl_dot": ("F024", "a = wl.dot(wl.zeros((4, 4), wl.f32), wl.zeros((4, 4), wl.f32))"),
+    "wl_thread_id": ("F024", "a = wl.thread_id(0)"),
+    "arange_from_to": ("F026", "a = wl.arange(0, 4)"),
     "none_as_value": ("T020", "a = n + None"),
     "text_as_value": ("T015", "a = n + 'x'"),
     "result_of_print": ("T020", "a = print(n)\nb = n + a"),
@@ -92,6 +98,10 @@ BODIES = {
 
 TENSORS = {
     "whole_tensor": ("T015", "t = wl.load(x)"),
+    "mask": ("F026", "t = wl.load(x[0, 0:4], mask=wl.arange(4) < n)"),
+    "huge_window": ("T021", "t = wl.load(x[0:1024, 0:1024])"),
+    "indexed_by_offsets": ("T007", "t = wl.load(x[0, n + wl.arange(4)])"),
+    "size_of_tensor": ("F025", "a = x.size"),
     "whole_axis": ("T009", "t = wl.load(x[0, :])"),
     "open_slice": ("T009", "t = wl.load(x[0, 4:])"),
     "slice_step": ("T009", "t = wl.load(x[0, 0:8:2])"),
@@ -199,6 +209,18 @@ def test_outside_a_kernel(golden):
     with pytest.raises(wl.CompileError) as caught:
         wl.zeros((4,), wl.f32)
     golden(str(caught.value))
+
+
+def test_arrays_given_to_the_language_outside_a_kernel():
+    """It is the place that is wrong, whatever else the function finds wrong with an array."""
+    import numpy as np
+
+    import warploom as wl
+
+    x = np.zeros(4, np.float32)
+    for say in (lambda: wl.load(x), lambda: wl.store(x, x), lambda: wl.sum(x, 0)):
+        with pytest.raises(wl.CompileError, match="F034"):
+            say()
 
 
 def test_function_outside_a_kernel(source, golden):

@@ -86,6 +86,7 @@ MISTAKES = {
     "too many arguments": lambda: bind(X, Y, 3, 1.0, 4, False, 9),
     "given twice": lambda: bind(X, Y, 3, 1.0, x=X, BM=4),
     "launch option as an argument": lambda: bind(X, Y, 3, 1.0, BM=4, warps=8),
+    "option of triton": lambda: bind(X, Y, 3, 1.0, BM=4, num_warps=8),
     "grid as an argument": lambda: bind(X, Y, 3, 1.0, BM=4, grid=8),
 }
 

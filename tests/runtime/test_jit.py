@@ -319,3 +319,5 @@ def test_every_public_name_can_be_loaded() -> None:
     assert dir(wl) == sorted(wl.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         wl.nonsense
+    with pytest.raises(AttributeError, match=r"no attribute 'cdiv'; here this is `-\(-a // b\)`"):
+        wl.cdiv

@@ -29,12 +29,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         # The reader of stdout has left (`warploom … | head`): nothing more to say to it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_stdout()
         return 128 + getattr(signal, "SIGPIPE", 13)
     except Error as error:
         print(error, file=sys.stderr)
         return NO if isinstance(error, CheckError) else UNUSABLE
+    except OSError as error:
+        # A full disk behind stdout, mostly: the answer is lost, which no traceback explains.
+        print(f"warploom {verb.name}: {error}", file=sys.stderr)
+        _drop_stdout()
+        return UNUSABLE
     return code
+
+
+def _drop_stdout() -> None:
+    """Send what stdout still holds nowhere, so that the end of the process does not try again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(verb: Verb, words: list[str]) -> int:

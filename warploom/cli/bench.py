@@ -3,12 +3,15 @@
 import argparse
 import json
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from warploom.bench import bars, driver, record, suites
 from warploom.bench.machine import ROOT
+from warploom.cli import json_file
 from warploom.cli.verbs import FINE, NO, UNUSABLE
+from warploom.runtime import places
 
 BARS = ROOT / "benchmarks" / "bars.toml"
 
@@ -52,16 +55,36 @@ def run(options: argparse.Namespace) -> int:
         return UNUSABLE
     if options.judge:
         return _judge(files, limits)
+    if options.device:
+        places.parse(options.device)
+    single = len(options.suites) == 1
+    _prepare(options.json, single)
     records = []
     for name in options.suites:
         made = driver.run_suite(name, options.device, options.commit, _say, only=options.cases)
         records.append(made)
-        _write(made, options.json, single=len(options.suites) == 1)
+        _write(made, options.json, single)
     if options.json != "-":
         print("\n".join(line for made in records for line in driver.table(made)))
     if options.bars:
         return _judge(records, limits, to=sys.stderr if options.json == "-" else sys.stdout)
     return NO if any(made["failed"] for made in records) else FINE
+
+
+def _is_folder(target: str, single: bool) -> bool:
+    return target.endswith(("/", "\\")) or Path(target).is_dir() or not single
+
+
+def _prepare(target: str | None, single: bool) -> None:
+    """Refuse a place that cannot be written before minutes of measuring, not after them."""
+    if target is None or target == "-":
+        return
+    folder = Path(target) if _is_folder(target, single) else Path(target).parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as why:
+        raise json_file.unwritable(target, why) from why
 
 
 def _write(made: dict[str, Any], target: str | None, single: bool) -> None:
@@ -71,8 +94,7 @@ def _write(made: dict[str, Any], target: str | None, single: bool) -> None:
         print()
     elif target is not None:
         path = Path(target)
-        folder = target.endswith(("/", "\\")) or path.is_dir() or not single
-        record.write(path / f"{made['suite']}.json" if folder else path, made)
+        record.write(path / f"{made['suite']}.json" if _is_folder(target, single) else path, made)
 
 
 def _judge(files: list[dict[str, Any]], limits: dict[str, Any], to: Any = None) -> int:

@@ -4,12 +4,11 @@ Written on `warploom.engine.load` and nothing below it.
 """
 
 import argparse
-import json
 import sys
-from pathlib import Path
 from typing import Any
 
-from warploom.cli.verbs import FINE, INTERRUPTED, UNUSABLE
+from warploom.cli import json_file
+from warploom.cli.verbs import FINE, INTERRUPTED
 from warploom.engine import Generation, Model, load
 from warploom.engine.ticker import Ticker
 
@@ -110,8 +109,8 @@ def run(args: argparse.Namespace) -> int:
         shown = args.json != "-"
         interrupted = _stream(generation, progress, shown)
     _summary(model, generation)
-    if args.json and not _write_json(args.json, model, generation):
-        return UNUSABLE
+    if args.json:
+        json_file.write(args.json, result(model, generation))
     return INTERRUPTED if interrupted else FINE
 
 
@@ -156,20 +155,6 @@ def result(model: Model, generation: Generation) -> dict[str, Any]:
         "kernels": model.kernels,
         "why": model.why,
     }
-
-
-def _write_json(target: str, model: Model, generation: Generation) -> bool:
-    """Writes the object of --json; says so and returns False where the file cannot be written."""
-    text = json.dumps(result(model, generation), ensure_ascii=False, indent=1) + "\n"
-    if target == "-":
-        sys.stdout.write(text)
-        return True
-    try:
-        Path(target).write_text(text, "utf-8")
-    except OSError as error:
-        print(f"warploom generate: cannot write {target}: {error.strerror}", file=sys.stderr)
-        return False
-    return True
 
 
 def _summary(model: Model, generation: Generation) -> None:

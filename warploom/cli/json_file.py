@@ -5,13 +5,24 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from warploom.base.errors import error
+
 HELP = "write one JSON object to FILE (- is stdout)"
 
 
 def write(target: str, data: dict[str, Any]) -> None:
-    """Write the object."""
+    """Write the object. Raises LaunchError H021 where the file cannot be written."""
     text = json.dumps(data, indent=1, ensure_ascii=False, default=str) + "\n"
     if target == "-":
         sys.stdout.write(text)
-    else:
+        return
+    try:
         Path(target).write_text(text, encoding="utf-8")
+    except OSError as why:
+        raise unwritable(target, why) from why
+
+
+def unwritable(target: str, why: OSError) -> Exception:
+    """What a verb raises for a file of `--json` that the system refuses."""
+    text = f"cannot write {target}: {why.strerror or why}"
+    return error("H021", text, hint="--json takes a file in a folder that exists, or - for stdout")

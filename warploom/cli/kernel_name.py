@@ -6,6 +6,7 @@ import importlib.util
 import os
 import re
 import sys
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -70,6 +71,8 @@ def _module(place: str) -> ModuleType:
         raise
     except ModuleNotFoundError as why:
         raise error("H026", f"there is no module `{place}` ({why})", hint=_HINT) from why
+    except Exception as why:
+        raise _not_importable(place, why) from why
 
 
 def _from_file(path: Path) -> ModuleType:
@@ -78,16 +81,29 @@ def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise error("H026", f"there is no file {path}", hint=_HINT)
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
+    if spec is None or spec.loader is None:
+        raise error("H026", f"{path} is no Python file", hint=_HINT)
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(path.parent))
     before = sys.modules.get(path.stem)
     sys.modules[path.stem] = module
     try:
         spec.loader.exec_module(module)
-    except BaseException:
+    except BaseException as why:
         if before is not None:
             sys.modules[path.stem] = before
-        raise
+        if isinstance(why, Error) or not isinstance(why, Exception):
+            raise
+        raise _not_importable(str(path), why) from why
     return module
+
+
+def _not_importable(place: str, why: Exception) -> Exception:
+    """The user's module raised: its own exception and line, without the frames that imported it."""
+    if isinstance(why, SyntaxError):
+        where = f"{why.filename}:{why.lineno}"
+    else:
+        last = traceback.extract_tb(why.__traceback__)[-1]
+        where = f"{last.filename}:{last.lineno}"
+    text = f"{place} cannot be imported: {type(why).__name__}: {why}"
+    return error("H026", text, notes=(f"raised at {where}",), hint=f"`python {place}` shows more")

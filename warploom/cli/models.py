@@ -4,11 +4,10 @@ Answers go to stdout; written on the engine's registry.
 """
 
 import argparse
-import json
 import sys
-from pathlib import Path
 from typing import Any
 
+from warploom.cli import json_file
 from warploom.cli.verbs import FINE, NO
 from warploom.engine import registry
 from warploom.engine.checkpoint import Checkpoint, open_checkpoint
@@ -69,7 +68,7 @@ def _list(target: str | None) -> int:
         for model in KNOWN.values()
     ]
     if target:
-        _write({"schema": SCHEMA, "models": rows}, target)
+        json_file.write(target, {"schema": SCHEMA, "models": rows})
         return FINE
     for row in rows:
         state = "here" if row["pulled"] else "not fetched"
@@ -117,7 +116,7 @@ def _show(word: str, target: str | None) -> int:
     else:
         facts = _facts(word, open_checkpoint(found))
     if target:
-        _write({"schema": SCHEMA, **facts}, target)
+        json_file.write(target, {"schema": SCHEMA, **facts})
         return FINE
     width = max(len(name) for name in facts)
     for name, value in facts.items():
@@ -168,11 +167,3 @@ def _shown(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} × {count}" for name, count in value.items())
     return str(value)
-
-
-def _write(value: dict[str, Any], target: str) -> None:
-    text = json.dumps(value, ensure_ascii=False, indent=1) + "\n"
-    if target == "-":
-        sys.stdout.write(text)
-    else:
-        Path(target).write_text(text, "utf-8")

@@ -25,7 +25,7 @@ from warploom.frontend.frame import (
 from warploom.frontend.source import SourceFunction, read
 from warploom.frontend.targets import as_sequence
 from warploom.ir.op import Complaint
-from warploom.language import arithmetic, control, core, debug
+from warploom.language import arithmetic, control, core, debug, elsewhere
 from warploom.language.context import VOCABULARY, Handle, Refused
 from warploom.language.function import Function
 from warploom.language.values import Scalar, Tensor, Tile, Window, kind_of
@@ -153,12 +153,31 @@ def _unfit(
         return_annotation=signature.empty,
     )
     message = str(unfit)
+    name = message.partition("keyword argument '")[2].rstrip("'")
+    hint = ""
+    if VOCABULARY.get(function.__name__) is function:
+        if name in elsewhere.OF_CALL:
+            hint = f"here this is {elsewhere.OF_CALL[name]}"
+        else:
+            hint = _HABITS.get((function.__name__, name), "")
     return frame.problem(
         "F026",
         f"the call of `{ast.unparse(node.func)}` does not fit: {message}",
         node,
+        hint=hint,
         notes=[f"it is `{function.__name__.lstrip('_')}{plain}`"],
     )
+
+
+_NO_MASK = "what lies outside the tensor is not accessed anyway; elsewhere "
+# Calls that other languages take, by function and unknown keyword ("": positions that do not fit).
+_HABITS = {
+    ("arange", ""): "it counts from 0: `start + wl.arange(SIZE)`",
+    ("load", "mask"): _NO_MASK + "`wl.where(mask, wl.load(x[…]), other)`",
+    ("store", "mask"): _NO_MASK + "`wl.store(x[…], wl.where(mask, t, wl.load(x[…])))`",
+    ("load", "eviction_policy"): "the caches are left to the device",
+    ("load", "cache_modifier"): "the caches are left to the device",
+}
 
 
 def inline(

@@ -20,7 +20,7 @@ from warploom.frontend.frame import (
     need_constant,
 )
 from warploom.frontend.targets import as_sequence
-from warploom.language import core
+from warploom.language import core, elsewhere
 from warploom.language.context import VOCABULARY, Handle, Refused
 from warploom.language.control import Range
 from warploom.language.tensor import window
@@ -74,26 +74,6 @@ _ATTRIBUTES: dict[type, tuple[str, ...]] = {
     Scalar: ("dtype", "cast"),
     Tensor: ("dtype", "rank", "shape", "stride", "rows"),
     DType: ("name", "bits", "bytes", "is_float", "is_int", "is_bool"),
-}
-# Names of other libraries, and what they are called here.
-_ELSEWHERE = {
-    "to": "`t.cast(dtype)`",
-    "astype": "`t.cast(dtype)`",
-    "type": "`t.cast(dtype)`",
-    "float": "`t.cast(wl.f32)`",
-    "half": "`t.cast(wl.f16)`",
-    "bfloat16": "`t.cast(wl.bf16)`",
-    "ndim": "`len(t.shape)`, or `x.rank` of a tensor",
-    "size": "`t.shape`",
-    "transpose": "`t.T`",
-    "t": "`t.T`",
-    "permute": "`t.T`",
-    "item": "`wl.scalar(t)`",
-    "strides": "`x.stride(axis)`",
-    "load": "`wl.load(x[…])`",
-    "store": "`wl.store(x[…], t)`",
-    "reshape": "done by sub-tiles, `t[:, None]` and `t.T`; tiles keep their elements in place",
-    "view": "done by sub-tiles, `t[:, None]` and `t.T`; tiles keep their elements in place",
 }
 
 
@@ -421,12 +401,8 @@ def _of_module(frame: Frame, module: types.ModuleType, node: ast.Attribute) -> A
     except AttributeError:
         value = None
         if module.__name__ == "warploom":
-            near = nearest(node.attr, [*VOCABULARY, *dir(module)])
             raise frame.problem(
-                "F024",
-                f"`{ast.unparse(node)}` does not exist",
-                node,
-                hint=f"did you mean `{ast.unparse(node.value)}.{near}`?" if near else "",
+                "F024", f"`{ast.unparse(node)}` does not exist", node, hint=_instead(module, node)
             ) from None
         raise frame.problem(
             "F025", f"the module `{module.__name__}` has no `{node.attr}`", node
@@ -434,12 +410,20 @@ def _of_module(frame: Frame, module: types.ModuleType, node: ast.Attribute) -> A
     return frame.constant(value, node)
 
 
+def _instead(module: types.ModuleType, node: ast.Attribute) -> str:
+    """What an absent name of the package is here, or may be a slip of."""
+    if node.attr in elsewhere.OF_PACKAGE:
+        return f"here this is {elsewhere.OF_PACKAGE[node.attr]}"
+    near = nearest(node.attr, [*VOCABULARY, *dir(module)])
+    return f"did you mean `{ast.unparse(node.value)}.{near}`?" if near else ""
+
+
 def _no_attribute(frame: Frame, owner: Any, node: ast.Attribute, allowed: tuple[str, ...]) -> Any:
     near = nearest(node.attr, allowed)
     hint = f"did you mean `.{near}`?" if near else ""
     if isinstance(owner, Tile | Scalar | Tensor):
-        if node.attr in _ELSEWHERE:
-            hint = f"here this is {_ELSEWHERE[node.attr]}"
+        if node.attr in elsewhere.OF_VALUE:
+            hint = f"here this is {elsewhere.OF_VALUE[node.attr]}"
         elif node.attr in VOCABULARY:
             hint = f"it is a function: `wl.{node.attr}(…)`"
     notes = [f"it has: {', '.join(allowed)}"] if allowed else []

@@ -173,6 +173,9 @@ class Op:
     TERMINATOR: ClassVar[bool] = False
     DTYPES: ClassVar[tuple[DType, ...]] = ()
     FIELDS: ClassVar[tuple[FieldInfo, ...]] = ()
+    # Taken out of FIELDS once: every pass walks operands and regions of every operation.
+    OPERANDS: ClassVar[tuple[tuple[str, bool], ...]] = ()
+    REGIONS: ClassVar[tuple[tuple[str, bool], ...]] = ()  # name, and whether it holds several
 
     loc: Loc = UNKNOWN
     results: tuple[Value, ...] = ()
@@ -192,21 +195,21 @@ class Op:
 
     def operand_values(self) -> Iterator[Value]:
         """Every operand in declaration order, variadic ones flattened, absent ones left out."""
-        for info in self.FIELDS:
-            held = getattr(self, info.name)
-            if info.kind is FieldKind.OPERANDS:
+        for name, many in self.OPERANDS:
+            held = getattr(self, name)
+            if many:
                 yield from held
-            elif info.kind in (FieldKind.OPERAND, FieldKind.OPTIONAL) and held is not None:
+            elif held is not None:
                 yield held
 
     def replace_operands(self, swap: Callable[[Value], Value]) -> None:
         """Put `swap(v)` in the place of every operand v (regions are not entered)."""
-        for info in self.FIELDS:
-            held = getattr(self, info.name)
-            if info.kind is FieldKind.OPERANDS:
-                setattr(self, info.name, tuple(swap(v) for v in held))
-            elif info.kind in (FieldKind.OPERAND, FieldKind.OPTIONAL) and held is not None:
-                setattr(self, info.name, swap(held))
+        for name, many in self.OPERANDS:
+            held = getattr(self, name)
+            if many:
+                setattr(self, name, tuple(swap(v) for v in held))
+            elif held is not None:
+                setattr(self, name, swap(held))
 
     def attributes(self) -> dict[str, Any]:
         """Attributes by name, in declaration order."""
@@ -214,18 +217,20 @@ class Op:
 
     def regions(self) -> tuple[Block, ...]:
         """Nested blocks in declaration order."""
+        if not self.REGIONS:
+            return ()
         found: list[Block] = []
-        for info in self.FIELDS:
-            if info.kind is FieldKind.REGION:
-                found.append(getattr(self, info.name))
-            elif info.kind is FieldKind.REGIONS:
-                found += getattr(self, info.name)
+        for name, many in self.REGIONS:
+            if many:
+                found += getattr(self, name)
+            else:
+                found.append(getattr(self, name))
         return tuple(found)
 
     @property
     def is_pure(self) -> bool:
         """No effect of its own and no region: may be merged, moved and dropped."""
-        return not self.EFFECTS and not self.regions()
+        return not self.EFFECTS and not self.REGIONS
 
 
 REGISTRY: dict[str, type[Op]] = {}
@@ -251,12 +256,19 @@ def op(
 
     def declare(cls: type[T]) -> type[T]:
         made = cast(type[T], dataclass(eq=False, kw_only=True, repr=False)(cls))
-        infos = []
+        many = FieldKind.OPERANDS
+        values = (FieldKind.OPERAND, many, FieldKind.OPTIONAL)
+        infos: list[FieldInfo] = []
         for f in fields(made):
             kind = f.metadata.get("kind")
             if kind is not None:
                 infos.append(FieldInfo(f.name, kind, f.default))
         made.FIELDS = tuple(infos)
+        made.OPERANDS = tuple((i.name, i.kind is many) for i in infos if i.kind in values)
+        nested = (FieldKind.REGION, FieldKind.REGIONS)
+        made.REGIONS = tuple(
+            (i.name, i.kind is FieldKind.REGIONS) for i in infos if i.kind in nested
+        )
         made.OPCODE = opcode
         made.FAMILY = opcode.split(".", 1)[0]
         made.STAGES = stages if stages is not None else Stage.any()

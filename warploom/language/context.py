@@ -6,11 +6,12 @@ knows the place of each argument, turns that into a report.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 from warploom.base.errors import error
 from warploom.ir.affine import ScalarFacts
@@ -25,8 +26,18 @@ VOCABULARY: dict[str, Callable[..., Any]] = {}
 
 def vocabulary(fn: F) -> F:
     """Enter a function into the vocabulary of kernels."""
-    VOCABULARY[fn.__name__] = fn
-    return fn
+
+    @functools.wraps(fn)
+    def said(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return fn(*args, **kwargs)
+        except Refused:
+            # On the host the arguments are arrays: it is the place of the call that is wrong.
+            current()
+            raise
+
+    VOCABULARY[fn.__name__] = said
+    return cast(F, said)
 
 
 class Handle:
@@ -45,7 +56,10 @@ class Handle:
 
 class Refused(Exception):
     """Arguments that do not fit. `argument` names the parameter to point at, if one is to blame;
-    `place` is where to point if it is not at this call."""
+    `place` is where to point if it is not at this call.
+
+    Outside a kernel no argument fits: there its making raises CompileError F034.
+    """
 
     def __init__(
         self,
@@ -58,6 +72,7 @@ class Refused(Exception):
         hint: str = "",
         place: Loc | None = None,
     ) -> None:
+        current()
         super().__init__(message)
         self.code = code
         self.message = message

@@ -24,6 +24,9 @@ Number: TypeAlias = int | float | bool
 Operand: TypeAlias = Value | int | float | bool
 Shape: TypeAlias = tuple[int, ...]
 
+# The registers of the largest block hold 65536 words; one tile cannot be larger.
+_MOST_ELEMENTS = 1 << 17
+
 SYMBOLS = {
     "add": "+",
     "sub": "-",
@@ -191,6 +194,19 @@ def spread(value: Value, shape: Shape) -> Value:
     return value
 
 
+def check_size(shape: Shape, argument: str = "") -> None:
+    """Refuse a tile that no block can hold."""
+    count = math.prod(shape)
+    if count > _MOST_ELEMENTS:
+        raise Refused(
+            "T021",
+            f"a tile of {count:,} elements does not fit the registers of a block",
+            argument=argument,
+            notes=(f"shape {shape_text(shape)}; the most is {_MOST_ELEMENTS:,} elements",),
+            hint="use a smaller tile and a loop over `wl.range`",
+        )
+
+
 def common_shape(what: str, *operands: Operand) -> Shape | None:
     """The shape that operands are spread to, None where all are scalars; refuses with T005."""
     shape: Shape | None = None
@@ -210,6 +226,8 @@ def common_shape(what: str, *operands: Operand) -> Shape | None:
                 hint=_shape_hint(shape, held, operand),
             )
         shape = joined
+    if shape is not None:
+        check_size(shape)
     return shape
 
 

@@ -58,6 +58,7 @@ def window(tensor: Tensor, index: Any) -> Window:
         start, size = _entry(entry, f"[{at}]")
         starts.append(start)
         sizes.append(size)
+    core.check_size(tuple(size for size in sizes if size is not None))
     return Window(tensor, tuple(starts), tuple(sizes))
 
 
@@ -73,7 +74,8 @@ def _check_entry(tensor: Tensor, entry: Any, argument: str) -> None:
             "a tensor is indexed by a tile",
             argument=argument,
             notes=(core.describe(entry.value), repr(tensor)),
-            hint="`wl.gather(x, (index, …))` reads elements at computed places",
+            hint="a run of elements is a window, `x[wl.ds(start, SIZE)]`; "
+            "`wl.gather(x, (index, …))` reads elements at computed places",
         )
     if entry is None or entry is Ellipsis:
         shown = "None" if entry is None else "..."

@@ -21,28 +21,13 @@ from warploom.language.values import (
     operand,
 )
 
-# The registers of the largest block hold 65536 words; one tile cannot be larger.
-_MOST_ELEMENTS = 1 << 17
-
 
 def tile_shape(shape: Any, argument: str = "shape") -> tuple[int, ...]:
     """An argument that must be a constant shape; one integer means one axis."""
     axes = shape if isinstance(shape, tuple | list) else (shape,)
     for extent in axes:
         extent_of(extent, argument)
-    count = 1
-    for extent in axes:
-        count *= extent
-    if count > _MOST_ELEMENTS:
-        raise Refused(
-            "T021",
-            f"a tile of {count:,} elements does not fit the registers of a block",
-            argument=argument,
-            notes=(
-                f"shape {core.shape_text(tuple(axes))}; the most is {_MOST_ELEMENTS:,} elements",
-            ),
-            hint="use a smaller tile and a loop over `wl.range`",
-        )
+    core.check_size(tuple(axes), argument)
     return tuple(axes)
 
 

@@ -15,7 +15,7 @@ from warploom.ir.op import Value
 from warploom.ir.ops import scalar as scalars
 from warploom.ir.ops import tensor as tensors
 from warploom.ir.ops import tile as tiles
-from warploom.language import core
+from warploom.language import core, elsewhere
 from warploom.language.context import Handle, Refused, builder
 
 
@@ -388,11 +388,16 @@ def kind_of(given: Any) -> str:
 def _dtype(given: Any, argument: str = "dtype") -> DType:
     if isinstance(given, DType):
         return given
+    # "float32", np.float32, np.dtype("float32"), torch.float32, float
+    name = str(getattr(given, "__name__", given)).rpartition(".")[2]
+    own = elsewhere.OF_PACKAGE.get(name, "")
     raise Refused(
         "T015",
         f"a dtype is needed here, not {kind_of(given)}",
         argument=argument,
-        hint="the dtypes are wl.f32, wl.f16, wl.bf16, wl.i32, wl.i64, wl.boolean",
+        hint=f"write {own}"
+        if own.startswith("`wl.")
+        else "the dtypes are wl.f32, wl.f16, wl.bf16, wl.i32, wl.i64, wl.boolean",
     )
 
 

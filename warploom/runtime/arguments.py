@@ -141,6 +141,10 @@ def _unknown(
         hint = f"launch options go to `{kernel}.launch(grid, {name}=…)`"
         if name == "grid":
             hint = f"the grid goes into brackets: `{kernel}[grid](…)`"
+    elif name == "num_warps":
+        hint = f"launch options go to `{kernel}.launch(grid, warps=…)`"
+    elif name in ("num_stages", "num_ctas"):
+        hint = "there is no such option: leave it out"
     elif near:
         hint = f"did you mean `{near[0]}`?"
     else:
@@ -159,7 +163,9 @@ def _absent(
         hint = "constants are given by name: " + ", ".join(f"{n}=…" for n in constants)
         return error("H011", f"constant {names} of `{kernel}` is missing", hint=hint)
     names = ", ".join(f"`{p.name}`" for p in absent)
-    return error("H018", f"argument {names} of `{kernel}` is missing")
+    call = ", ".join(p.name if p.kind != "const" else f"{p.name}=…" for p in parameters)
+    hint = f"{kernel}[grid]({call})"
+    return error("H018", f"argument {names} of `{kernel}` is missing", hint=hint)
 
 
 def _place(names: Iterable[str], values: Iterable[Any]) -> tuple[str, str]:

@@ -43,4 +43,5 @@ def _not_a_grid(grid: Any, found: str) -> Error:
         hint = "compute the grid before the launch: the sizes are known there"
     elif found == "float":
         hint = "a // b divides integers; -(-a // b) rounds up"
-    return error("H016", f"{grid!r} is not a grid ({found})"[:200], hint=hint)
+    shown = "a function" if callable(grid) else f"{grid!r:.160}"
+    return error("H016", f"{shown} is not a grid" + f" ({found})" * (not callable(grid)), hint=hint)
