@@ -221,8 +221,9 @@ def test_a_barrier_says_why() -> None:
     )
     assign_layouts(made, SM_90A)
     order_tensors(made, SM_90A)
-    why = 'sync.barrier() [threads=96, id=0, why="write of tensor y, then read of tensor y"]'
-    assert why in print_kernel(made)
+    why = "write of tensor y, then read of tensor y"
+    barrier = f'sync.barrier() [threads=96, id=0, why="{why}", per_replica=False]'
+    assert barrier in print_kernel(made)
 
 
 def test_a_second_run_adds_nothing() -> None:

@@ -125,6 +125,16 @@ def leaf_text(leaf: Any) -> str:
     return kind_of(leaf)
 
 
+def _tile_dtype(a: Any, b: Any) -> DType | None:
+    """The dtype of two tiles of one shape; an accumulator may be pending on one way only."""
+    if not isinstance(a, Tile | Pending) or not isinstance(b, Tile | Pending):
+        return None
+    if isinstance(a, Pending) or isinstance(b, Pending):
+        same = settled_type(a.value) == settled_type(b.value)
+        return core.dtype_of(a.value) if same else None
+    return core.joined_dtype(a.dtype, b.dtype) if a.shape == b.shape else None
+
+
 def joint_dtype(a: Any, b: Any) -> DType | None:
     """The dtype that two leaves get, None for two equal numbers, which stay one; raises Differs."""
     if is_number(a) and is_number(b):
@@ -135,16 +145,7 @@ def joint_dtype(a: Any, b: Any) -> DType | None:
             raise Differs(leaf_text(a), leaf_text(b))
         return max(first, second, key=lambda t: (t.is_float, t.bits))
     if isinstance(a, Tile | Pending) or isinstance(b, Tile | Pending):
-        # An accumulator may be pending on one way only.
-        if isinstance(a, Pending) or isinstance(b, Pending):
-            if not isinstance(a, Tile | Pending) or not isinstance(b, Tile | Pending):
-                raise Differs(leaf_text(a), leaf_text(b))
-            if settled_type(a.value) != settled_type(b.value):
-                raise Differs(leaf_text(a), leaf_text(b))
-            return core.dtype_of(a.value)
-        dtype = None
-        if isinstance(a, Tile) and isinstance(b, Tile) and a.shape == b.shape:
-            dtype = core.joined_dtype(a.dtype, b.dtype)
+        dtype = _tile_dtype(a, b)
         if dtype is None:
             raise Differs(leaf_text(a), leaf_text(b))
         return dtype

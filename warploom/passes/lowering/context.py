@@ -16,11 +16,16 @@ from warploom.ir.layout.layout import Layout, Mode, Place
 from warploom.ir.op import REGISTRY, Block, Op, Stage, Value
 from warploom.ir.ops import index, registers, scalar
 from warploom.ir.ops.control import OneThread
+from warploom.ir.ops.roles import HandBack, Position
 from warploom.ir.ops.tensor import Rows
 from warploom.ir.types import Regs, Scalar, Tensor, Tile
 
 T = TypeVar("T", bound=Op)
 Rule = Callable[["Lowering", Any], None]
+
+
+# What another pass has replaced by then.
+_EARLIER = (Position, HandBack)
 
 
 class LoweringRules:
@@ -44,7 +49,7 @@ class LoweringRules:
         return sorted(
             opcode
             for opcode, cls in REGISTRY.items()
-            if Stage.MACHINE not in cls.STAGES and cls not in self.rules
+            if Stage.MACHINE not in cls.STAGES and cls not in self.rules and cls not in _EARLIER
         )
 
 
