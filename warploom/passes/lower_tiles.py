@@ -42,7 +42,7 @@ def _read_maps_ahead(kernel: Kernel) -> list[Op]:
     reads: list[Op] = [
         tma.PrefetchMap(map=number, loc=kernel.loc) for number in range(len(kernel.maps))
     ]
-    return [OneThread(body=Block((), [*reads, Yield(loc=kernel.loc)]), loc=kernel.loc)]
+    return [OneThread(body=Block((), [*reads, Yield(values=(), loc=kernel.loc)]), loc=kernel.loc)]
 
 
 def _lower_block(lower: Lowering, source: Block, into: Block) -> None:

@@ -176,7 +176,8 @@ def alloc_barriers(lower: Lowering, op: mbarrier.Alloc) -> None:
     it once, where the first ones are made."""
     block = lower.build.block
     if lower.barrier_makers.get(block) is None:
-        body = Block((), [sync.FenceBarrierInit(loc=op.loc), control.Yield(loc=op.loc)])
+        last = control.Yield(values=(), loc=op.loc)
+        body = Block((), [sync.FenceBarrierInit(loc=op.loc), last])
         maker = lower.build.add(control.OneThread(body=body))
         threads = 32 * lower.kernel.warps
         why = "barriers are made before they are used"

@@ -96,6 +96,7 @@ def stop(t: Translator, op: debug.Breakpoint) -> Step:
         names = {}
         for name, slot, type, text in values:
             layout = parse_layout(text) if text else None
+            assert isinstance(type, Scalar | Regs)
             names[name] = Shown(s[slot], type.dtype, layout, isinstance(type, Scalar))
         memories = {name: s[slot] for name, slot in params if s[slot] is not None}
         block = m.launch.name_block(int(m.linear[0]))
