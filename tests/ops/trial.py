@@ -23,13 +23,15 @@ ALL = (*NUMBERS, "bool")
 @dataclass
 class Trial:
     """A call that has not been made, and its outputs (arrays of the device) with what they shall
-    be. `ulp`: units in the last place that floats may be off; 0 compares bits.
+    be. `ulp`: units in the last place that floats may be off; 0 compares bits. `absolute`: what
+    they may be off besides.
     """
 
     call: Any
     pairs: list[tuple[Any, np.ndarray]]
     ulp: float = 0.0
     printed: str | None = None
+    absolute: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -100,15 +102,17 @@ def bits(array: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(array.astype(np.float64)), ~np.zeros_like(raw), raw)
 
 
-def differences(found: np.ndarray, expected: np.ndarray, ulp: float) -> list[str]:
+def differences(
+    found: np.ndarray, expected: np.ndarray, ulp: float, absolute: float = 0.0
+) -> list[str]:
     """Elements that are not what they shall be, in words; at most ten."""
     if found.shape != expected.shape or found.dtype != expected.dtype:
         return [f"{found.dtype}{found.shape} instead of {expected.dtype}{expected.shape}"]
-    if ulp:
+    if ulp or absolute:
         with np.errstate(all="ignore"):
             unit = np.spacing(np.abs(expected)).astype(np.float64)
             error = np.abs(found.astype(np.float64) - expected.astype(np.float64))
-            near = error <= ulp * np.where(np.isfinite(unit), unit, 0)
+            near = error <= ulp * np.where(np.isfinite(unit), unit, 0) + absolute
         wrong = ~(near | (bits(found) == bits(expected)))
     else:
         wrong = bits(found) != bits(expected)

@@ -67,8 +67,7 @@ def matmul(
         a, b, out, direct = b.T, a.T, out.T, True
         turned = shape_of(a, b, out)
         a_t, b_t = turned.a_t, turned.b_t
-    made = kernel.gemm_in_turns if chosen.TURNS else kernel.gemm
-    made[blocks](
+    kernel.gemm[blocks](
         *(a, b, out, bias),
         **chosen.constants(),
         **{"ACTIVATION": activation, "A_T": a_t, "B_T": b_t, "DIRECT": direct},

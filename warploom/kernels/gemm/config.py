@@ -50,8 +50,8 @@ class Config:
     """A tile of BM x BN, in steps of BK, STAGES of them in flight, finished in slices of EN columns
     by MATH replicas; tiles in groups of GROUP rows.
 
-    TURNS: two roles own every second tile each, with STAGES in flight of their own. SWAP: the tiles
-    are of the transposed product, whose rows are the columns of `b`: for a few rows of `a`.
+    SWAP: the tiles are of the transposed product, whose rows are the columns of `b`: for a few rows
+    of `a`.
     """
 
     BM: int
@@ -61,7 +61,6 @@ class Config:
     MATH: int
     GROUP: int = 8
     BK: int = BK
-    TURNS: bool = False
     SWAP: bool = False
 
     def row(self) -> dict[str, int]:
@@ -70,8 +69,7 @@ class Config:
 
     def constants(self) -> dict[str, int]:
         """The compile-time arguments of the kernel."""
-        unknown = {"TURNS", "SWAP"} | ({"MATH"} if self.TURNS else set())
-        return {name: value for name, value in self.row().items() if name not in unknown}
+        return {name: value for name, value in self.row().items() if name != "SWAP"}
 
     def tiles(self, m: int, n: int) -> int:
         """Tiles of a product of m x n elements."""
@@ -105,9 +103,6 @@ def candidates(shape: Shape) -> Iterator[Config]:
     for rows, math, widest in ((128, 2, 256), (256, 2, 128), (64, 1, 256)):
         for columns in range(step, widest + 1, step):
             yield fitted(rows, columns, math, shape.out_bytes)
-    for rows, narrowest, widest in ((128, 64, 128), (64, 128, 256)):
-        for columns in range(narrowest, widest + 1, max(step, 64)):
-            yield fitted(rows, columns, 1, shape.out_bytes, turns=True)
 
 
 def swapped(shape: Shape) -> Iterator[Config]:
@@ -118,15 +113,14 @@ def swapped(shape: Shape) -> Iterator[Config]:
             yield replace(fitted(rows, columns, math, shape.out_bytes), SWAP=True)
 
 
-def fitted(rows: int, columns: int, math: int, out_bytes: int, turns: bool = False) -> Config:
+def fitted(rows: int, columns: int, math: int, out_bytes: int) -> Config:
     """The tile with the widest slices that divide it and as many stages as fit."""
-    sides = 2 if turns else 1
-    widest = (64 if rows * sides <= 128 else 32) * 2 // out_bytes
+    widest = (64 if rows <= 128 else 32) * 2 // out_bytes
     slice_columns = next(w for w in (64, 32, 16) if w <= widest and columns % w == 0)
-    slices = sides * 2 * rows * slice_columns * out_bytes
-    stage = sides * (rows + columns) * BK * 2
+    slices = 2 * rows * slice_columns * out_bytes
+    stage = (rows + columns) * BK * 2
     stages = min(MOST_STAGES, (SHARED - slices) // stage)
-    return Config(rows, columns, slice_columns, stages, math, TURNS=turns)
+    return Config(rows, columns, slice_columns, stages, math)
 
 
 def cycles(c: Config, shape: Shape) -> float:
@@ -138,9 +132,5 @@ def cycles(c: Config, shape: Shape) -> float:
         read = max(read, c.BN * c.BK * 2 / FROM_MEMORY)
     steps = -(-shape.k // c.BK)
     rounds = -(-c.tiles(shape.m, shape.n) // shape.sms)
-    finish = FINISH + c.BM * c.BN / STORED
-    work = steps * max(multiply, read)
-    if c.TURNS and rounds > 1:
-        # One role writes while the other multiplies.
-        return START + rounds * max(work, (work + finish) / 2) + finish
-    return START + rounds * (work + finish)
+    tile = steps * max(multiply, read) + FINISH + c.BM * c.BN / STORED
+    return START + rounds * tile

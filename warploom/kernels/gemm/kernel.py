@@ -117,51 +117,6 @@ def gemm(
 
 
 @wl.kernel
-def gemm_in_turns(
-    a: wl.Tensor,
-    b: wl.Tensor,
-    c: wl.Tensor,
-    bias: wl.Tensor = None,
-    ACTIVATION: wl.const = None,
-    A_T: wl.const = False,
-    B_T: wl.const = False,
-    BM: wl.const = 128,
-    BN: wl.const = 128,
-    BK: wl.const = 64,
-    EN: wl.const = 32,
-    STAGES: wl.const = 3,
-    GROUP: wl.const = 8,
-    DIRECT: wl.const = False,
-):
-    """The same with two roles that take turns: each owns every second tile and a ring of STAGES
-    items. The copies of a tile come after those of the one before, so that one role multiplies
-    while the other writes."""
-    shape_a, shape_b = (BK, BM) if A_T else (BM, BK), (BN, BK) if B_T else (BK, BN)
-    slots = [[wl.shared(shape_a, a.dtype), wl.shared(shape_b, b.dtype)] for _ in (0, 1)]
-    rings = [wl.pipe(STAGES, slots=slots[side]) for side in (0, 1)]
-    out = None if DIRECT else wl.shared((BM, EN), c.dtype, slots=4)
-    rows, columns = (c.shape[0] + BM - 1) // BM, (c.shape[1] + BN - 1) // BN
-    first, step, tiles, K = wl.program_id(0), wl.num_programs(0), rows * columns, a.shape[1]
-    with wl.roles():
-        with wl.role("load", warps=1):
-            for t in wl.range(first, tiles, 2 * step):
-                for side in wl.unroll(2):
-                    if t + side * step < tiles:
-                        i, j = place(t + side * step, rows, columns, GROUP)
-                        filled(rings[side], a, b, i, j, K, A_T, B_T, BM, BN, BK)
-        for side in wl.unroll(2):
-            with wl.role(("even", "odd")[side], warps=4):
-                for t in wl.range(first + side * step, tiles, 2 * step):
-                    i, j = place(t, rows, columns, GROUP)
-                    sums = summed(rings[side], K, 0, A_T, B_T, BM, BN, BK, STAGES)
-                    row, column, slot = i * BM, j * BN, 2 * side
-                    written(sums, c, bias, row, column, out, slot, BM, BN, EN, ACTIVATION, DIRECT)
-                if not DIRECT:
-                    with wl.one_thread():
-                        wl.copy_wait()
-
-
-@wl.kernel
 def plain(
     a: wl.Tensor,
     b: wl.Tensor,
@@ -188,14 +143,6 @@ def _small(make):
     a, b = make.randn((200, 136), wl.bf16), make.randn((136, 72), wl.bf16)
     out, bias = make.empty((200, 72), wl.bf16), make.randn((72,), wl.f32)
     return gemm.launch(2).call(a, b, out, bias, B_T=False, BM=128, BN=64, EN=64, STAGES=3, GROUP=2)
-
-
-@gemm_in_turns.example
-def _small_in_turns(make):
-    """Two blocks over seven tiles: one role has a tile less."""
-    a, b = make.randn((200, 136), wl.bf16), make.randn((136, 264), wl.bf16)
-    out = make.empty((200, 264), wl.bf16)
-    return gemm_in_turns.launch(2).call(a, b, out, BM=64, BN=128, STAGES=2, GROUP=2)
 
 
 @gemm.example("bench")
