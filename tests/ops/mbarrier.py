@@ -1,0 +1,59 @@
+"""mbarriers: arrivals, announced bytes, waits and polls; who one thread is."""
+
+import numpy as np
+
+import warploom as wl
+from tests.ops.trial import Case, Trial, spread
+from tests.sim.protocols import ring
+
+
+def copied(op: str, stages: int) -> Case:
+    """Tiles through a ring that two roles share."""
+
+    def make(device):
+        x = spread("bf16", (64 * 7, 64))
+        y = device.empty(x.shape, x.dtype)
+        call = ring.launch(1).call(device.put(x), y, STEPS=7, S=stages)
+        return Trial(call, [(y, x)])
+
+    return Case(op, "", make, f"stages{stages}")
+
+
+@wl.kernel
+def polls(y: wl.Tensor):
+    """1 where a poll says that the phase has completed: before, and after one arrival."""
+    done = wl.barrier(1, arrivals=1)
+    before = wl.where(done.test(0), 1, 0)
+    with wl.one_thread():
+        done.arrive()
+    done.wait(0)
+    after = wl.where(done.test(0), 1, 0)
+    i = wl.arange(32)
+    wl.store(y[0, wl.ds(0, 32)], i * 0 + before)
+    wl.store(y[1, wl.ds(0, 32)], i * 0 + after)
+
+
+def polled(op: str) -> Case:
+    def make(device):
+        y = device.empty((2, 32), np.int32)
+        expected = np.repeat(np.array([[0], [1]], np.int32), 32, 1)
+        return Trial(polls.launch(1).call(y), [(y, expected)])
+
+    return Case(op, "", make, "poll")
+
+
+NAMES = ("alloc", "at", "init", "arrive", "expect", "wait")
+CASES = [copied(f"mbarrier.{name}", stages) for name in NAMES for stages in (1, 3)]
+CASES += [
+    copied(op, 2)
+    for op in (
+        "control.one_thread",
+        "roles.split",
+        "roles.set_registers",
+        "shared_memory.address",
+        "sync.fence_barrier_init",
+        "tma.load",
+        "tma.load_box",
+    )
+]
+CASES.append(polled("mbarrier.test"))
