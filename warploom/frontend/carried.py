@@ -105,6 +105,8 @@ def leaf_value(leaf: Any, dtype: DType | None = None) -> Value:
 
 def leaf_text(leaf: Any) -> str:
     """What a leaf is, in words, without its name."""
+    if isinstance(leaf, list | tuple):
+        return f"{kind_of(leaf)} of length {len(leaf)}"
     return kind_of(leaf)
 
 

@@ -268,7 +268,7 @@ def _folded(name: str, t: Any, axis: Any) -> tuple[Value, int]:
             if name in ("max", "min")
             else "",
         )
-    if isinstance(axis, Tile) or (isinstance(axis, Scalar) and name in ("max", "min")):
+    if isinstance(axis, Tile) or (isinstance(axis, Scalar | float) and name in ("max", "min")):
         raise Refused(
             "T015",
             f"`wl.{name}` reduces one tile along an axis; its second argument is the axis",
