@@ -234,6 +234,14 @@ def test_explain_a_kernel(file: Path, say: Any) -> None:
     assert {a["line"] for a in data["accesses"]} == {8}
 
 
+@pytest.mark.parametrize("word", ["wl.exp", "exp", "wl.exp()"])
+def test_explain_a_function_of_the_language(say: Any, word: str) -> None:
+    code, out, _ = say("explain", word)
+    assert code == 0
+    assert out.startswith("wl.exp(t)\n\ne to the power of each element.")
+    assert "Bound: 2 ulp" in out
+
+
 @pytest.mark.parametrize("word", ["R999", "tile.lod", "barrier", ""])
 def test_explain_what_does_not_exist(say: Any, golden: Any, word: str) -> None:
     code, out, err = say("explain", *([word] if word else []))

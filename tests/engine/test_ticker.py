@@ -34,6 +34,7 @@ def test_it_moves_by_itself() -> None:
         for call, text in (
             (("load", 3, 10), "loading weights 30%"),
             (("prompt", 8, 37), "reading the prompt, 8 of 37 tokens"),
+            (("token", 1, 100), "answering, 1 token"),
             (("token", 4, 100), "answering, 4 tokens"),
             (("downloading a==1", 0, 0), "downloading a==1 ("),
             (("checking a.whl", 5_000_000, 98_000_000), "checking a.whl, 5 of 98 MB"),

@@ -2,6 +2,7 @@
 
 import inspect
 
+import numpy as np
 import pytest
 
 import warploom as wl
@@ -45,6 +46,8 @@ CALLS = {
     "full": (4, 1.0, wl.f32),
     "arange": (4,),
     "exp": (1.0,),
+    "log": (np.zeros(4),),
+    "load": (np.zeros(4),),
     "sqrt": (1.0,),
     "device_print": ("text",),
 }

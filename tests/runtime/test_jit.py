@@ -4,6 +4,7 @@ import mmap
 import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -265,6 +266,26 @@ def test_mistakes(name: str, golden) -> None:
     with pytest.raises(LaunchError) as caught:
         MISTAKES[name]()
     golden(str(caught.value), name)
+
+
+def refused_at(launch: Any) -> list[str]:
+    """The functions of ours between the caller and a report."""
+    with pytest.raises(wl.Error) as caught:
+        launch()
+    files = [(Path(f.path).name, f.name) for f in caught.traceback if "warploom/" in str(f.path)]
+    return [f"{file}:{name}" for file, name in files]
+
+
+def test_a_report_does_not_lead_through_the_compiler() -> None:
+    @wl.kernel
+    def wrong(x: wl.Tensor):
+        wl.store(x[0], wl.exp(x))
+
+    x = np.zeros(4, np.float32)
+    assert refused_at(lambda: wrong[1](x)) == ["launch.py:__call__"]
+    assert refused_at(lambda: wrong[1](None)) == ["launch.py:__call__"]
+    assert refused_at(lambda: wrong[1].bound(x)) == ["launch.py:bound"]
+    assert refused_at(lambda: wl.kernel(lambda x: None)) == ["jit.py:kernel", "jit.py:_make"]
 
 
 def test_what_cannot_be_a_kernel() -> None:

@@ -1,4 +1,4 @@
-"""`warploom explain X`: a kernel, an operation `family.op`, or an error code such as R101.
+"""`warploom explain X`: a kernel, a function `wl.exp`, an operation `family.op`, or an error code.
 
 `--coverage` lists, operation by operation, who declares, simulates, prints and tests it.
 """
@@ -24,6 +24,7 @@ from warploom.cli.verbs import FINE, NO
 from warploom.codegen.registry import emits
 from warploom.ir.kernel import walk
 from warploom.ir.op import REGISTRY, Effect, Op, Stage
+from warploom.language.context import VOCABULARY
 from warploom.runtime.arrays import SIM
 from warploom.runtime.compile import machine_kernel, target_named, targets
 from warploom.sim.registry import shadows, simulates
@@ -36,10 +37,11 @@ def add_parser(commands: Any) -> None:
     """Options of the verb."""
     parser = commands.add_parser(
         "explain",
-        description="Explain a kernel, an operation (family.op) or an error code (R101).",
+        description="Explain a kernel, a function of the language (wl.exp), an operation "
+        "(family.op) or an error code (R101).",
         epilog="exit codes: 0 fine, 1 --coverage found a hole, 2 there is no such thing",
     )
-    parser.add_argument("what", nargs="?", metavar="X", help="kernel, operation or error code")
+    parser.add_argument("what", nargs="?", metavar="X", help="kernel, function, operation or code")
     parser.add_argument("--coverage", action="store_true", help="all operations and their rules")
     parser.add_argument("--arch", default="", help="architecture of a kernel; default sm_90a")
     parser.add_argument("--json", metavar="FILE", help=json_file.HELP)
@@ -53,11 +55,14 @@ def run(options: argparse.Namespace) -> int:
         code = NO if data["holes"] else FINE
     elif not options.what:
         text = "nothing to explain"
-        raise error("H021", text, hint="give a kernel, an operation, a code, or --coverage")
+        hint = "give a kernel, a function, an operation, a code, or --coverage"
+        raise error("H021", text, hint=hint)
     elif re.fullmatch(r"[A-Z]\d{3}", options.what):
         data, lines = _code(options.what)
     elif ":" not in options.what and ".py" not in options.what:
-        data, lines = operation(options.what)
+        name = options.what.removeprefix("wl.").removesuffix("()")
+        explained = _function if name in VOCABULARY else operation
+        data, lines = explained(name)
     else:
         data, lines = _kernel(options.what, options.arch)
     if options.json:
@@ -80,6 +85,16 @@ def _code(word: str) -> Explained:
     return data, [f"{word}: {found.title}", f"({area}; wl.{cls.__name__})", "", found.paragraph]
 
 
+def _function(name: str) -> Explained:
+    """A function of the language: how it is called, and its page of the manual."""
+    function = VOCABULARY[name]
+    parameters = inspect.signature(function).parameters.values()
+    plain = inspect.Signature([p.replace(annotation=p.empty) for p in parameters])
+    signature = f"wl.{name}{plain}"
+    text = inspect.cleandoc(function.__doc__ or "")
+    return {"function": f"wl.{name}", "signature": signature, "text": text}, [signature, "", text]
+
+
 def operation(opcode: str) -> Explained:
     """Declaration, rules and tests of an operation, together on one page."""
     op = REGISTRY.get(opcode)
@@ -88,8 +103,9 @@ def operation(opcode: str) -> Explained:
         near = [name for name in REGISTRY if name.split(".")[0] == family] or [
             name for name in REGISTRY if name.endswith(f".{opcode}")
         ]
-        known = ", ".join(near) or ", ".join(sorted({n.split(".")[0] for n in REGISTRY}))
-        raise error("H021", f"there is no operation `{opcode}`", hint=f"there are: {known}")
+        families = ", ".join(sorted({n.split(".")[0] for n in REGISTRY}))
+        hint = f"there are: {', '.join(near)}" if near else f"the families are {families}"
+        raise error("H021", f"there is no operation `{opcode}`", hint=hint)
     facts = _facts(op)
     lines = [opcode, "", inspect.cleandoc(op.__doc__ or ""), ""]
     lines += [f"stages    {', '.join(facts['stages'])}", f"executes  {facts['executes']}"]
@@ -222,7 +238,7 @@ def _kernel(word: str, arch: str) -> Explained:
     lines += ["", "accesses"]
     for a in data["accesses"]:
         lines.append(f"  line {a['line']:>4}  {a['operation']}: {a['bytes']} bytes at a time")
-    lines += ["", "synchronisation"]
+    lines += ["", "synchronisation" if data["synchronisation"] else "synchronisation: none"]
     for s in data["synchronisation"]:
         lines.append(f"  line {s['line']:>4}  {s['operation']}: {s['why']}")
     lines += ["", "operations"]

@@ -72,7 +72,7 @@ class Ticker:
         if stage == "prompt":
             return f"reading the prompt, {done} of {total} tokens"
         if stage == "token":
-            return f"answering, {done} tokens"
+            return f"answering, {done} token{'s' * (done != 1)}"
         if total > 1 << 20:
             return f"{stage}, {done / 1e6:.0f} of {total / 1e6:.0f} MB"
         return stage

@@ -317,9 +317,12 @@ def _refused_call(frame: Frame, function: Any, node: ast.Call) -> Problem:
             node,
             hint=f"write `@wl.function` above `def {name}`: kernels inline it",
         )
-    same = {"absolute": "abs", "fmax": "maximum", "fmin": "minimum", "concatenate": "cat"}
-    own = same.get(name, name)
-    hint = f"write `wl.{own}`" if own in VOCABULARY else "compute it outside, and pass the result"
+    if name in VOCABULARY:
+        hint = f"write `wl.{name}`"
+    elif name in elsewhere.OF_PACKAGE:
+        hint = f"here this is {elsewhere.OF_PACKAGE[name]}"
+    else:
+        hint = "compute it outside, and pass the result"
     where = library if library not in ("builtins", "") else "Python"
     return frame.problem(
         "F023", f"`{spelt}` is a function of {where}, which works on the host", node, hint=hint

@@ -122,6 +122,8 @@ def leaf_as(leaf: Any, type: types.Type) -> Value:
 
 def leaf_text(leaf: Any) -> str:
     """What a leaf is, in words, without its name."""
+    if isinstance(leaf, list | tuple):
+        return f"{kind_of(leaf)} of length {len(leaf)}"
     return kind_of(leaf)
 
 

@@ -334,6 +334,8 @@ def _changed(frame: Frame, node: ast.For, slot: Slot, first: Any, last: Any) -> 
     if isinstance(last, Tile) and not isinstance(first, Tile):
         shape = f"({', '.join(map(str, last.shape))}{',' if len(last.shape) == 1 else ''})"
         hint = f"start with a tile: `{slot.name} = wl.zeros({shape}, wl.{last.dtype})`"
+    elif isinstance(first, list) and isinstance(last, list):
+        hint = "`wl.unroll(n)` copies the body at compile time: there a list may grow"
     elif isinstance(first, Tile) and isinstance(last, Tile) and first.dtype != last.dtype:
         hint = f"cast at the end of the body: `.cast(wl.{first.dtype})`"
     return frame.problem(

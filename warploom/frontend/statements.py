@@ -12,7 +12,7 @@ from warploom.frontend.scopes import changed_list
 from warploom.frontend.targets import assign
 from warploom.language import debug
 from warploom.language.context import Refused
-from warploom.language.values import Tile, kind_of
+from warploom.language.values import Tensor, Tile, kind_of
 
 
 @statement(ast.Assign)
@@ -37,6 +37,15 @@ def augmented(frame: Frame, node: ast.AugAssign) -> None:
     if isinstance(target, ast.Name):
         old = frame.look_up(ast.copy_location(ast.Name(target.id, ast.Load()), target))
     elif isinstance(target, ast.Subscript):
+        if isinstance(evaluate(frame, target.value), Tensor):
+            place = ast.unparse(target)
+            symbol = ast.unparse(node).removeprefix(place).partition("=")[0].strip()
+            raise frame.problem(
+                "F035",
+                "a tensor is not written by assignment",
+                target,
+                hint=f"`wl.store({place}, wl.load({place}) {symbol} …)`",
+            )
         load = ast.Subscript(target.value, target.slice, ast.Load())
         old = evaluate(frame, ast.copy_location(load, target))
     else:
@@ -122,7 +131,9 @@ def return_statement(frame: Frame, node: ast.Return) -> None:
             "F018",
             f"`return` stands inside {where}",
             node,
-            hint="bind the result to a name there, and return it as the last statement",
+            hint="bind the result to a name there, and return it as the last statement"
+            if frame.callers
+            else "put what follows under an `if` with the opposite condition",
         )
     value = None if node.value is None else evaluate(frame, node.value)
     if not frame.callers and value is not None:

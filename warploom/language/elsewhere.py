@@ -61,6 +61,7 @@ OF_PACKAGE = {
     "trans": "`t.T`",
     "transpose": "`t.T`",
     "permute": "`t.T`",
+    "hstack": "`wl.cat((a, b), axis)`",
     "concatenate": "`wl.cat((a, b), axis)`",
     "concat": "`wl.cat((a, b), axis)`",
     "mean": "`wl.sum(t, axis) / N`",

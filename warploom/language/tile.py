@@ -109,9 +109,10 @@ def cat(parts: Sequence[Tile], axis: int) -> Tile:
     Since: sm_80.
     """
     if not isinstance(parts, tuple | list) or not parts:
+        given = "an empty one" if isinstance(parts, tuple | list) else kind_of(parts)
         raise Refused(
             "T015",
-            f"`cat` takes a tuple of tiles, not {kind_of(parts)}",
+            f"`cat` takes a tuple of tiles, not {given}",
             argument="parts",
             hint="`wl.cat((a, b), axis=0)`",
         )
@@ -207,6 +208,8 @@ def all(t: Tile, axis: int | None = None, keepdims: bool = False) -> Tile:
 def argmax(t: Tile, axis: int | None = None, keepdims: bool = False) -> Tile:
     """The index (i32) of the largest element along an axis; NaN wins, ties take the lowest index.
 
+    f32, f16, bf16, i32.
+
     Shapes: the axis is dropped, or 1 with `keepdims`. `axis=None` only for one axis: gives ().
     Executes: the block; registers, then lanes, then warps through shared memory.
     Since: sm_80.
@@ -217,6 +220,8 @@ def argmax(t: Tile, axis: int | None = None, keepdims: bool = False) -> Tile:
 @vocabulary
 def argmin(t: Tile, axis: int | None = None, keepdims: bool = False) -> Tile:
     """The index (i32) of the smallest element along an axis; NaN wins, ties take the lowest index.
+
+    f32, f16, bf16, i32.
 
     Shapes: the axis is dropped, or 1 with `keepdims`. `axis=None` only for one axis: gives ().
     Executes: the block; registers, then lanes, then warps through shared memory.
@@ -246,7 +251,7 @@ def _fold_index(kind: str, name: str, t: Any, axis: Any, keepdims: Any) -> Tile:
             "T004",
             f"`{name}` is not defined for {core.dtype_of(value)}",
             argument="t",
-            hint="cast it first",
+            hint=f"cast it to one of {', '.join(str(d) for d in tiles.ArgReduce.DTYPES)}",
         )
     made = builder().emit(tiles.ArgReduce(value=value, axis=along, kind=kind))
     return _kept(made, along, keepdims)
@@ -263,7 +268,7 @@ def _folded(name: str, t: Any, axis: Any) -> tuple[Value, int]:
             if name in ("max", "min")
             else "",
         )
-    if isinstance(axis, Tile) or (isinstance(axis, Scalar) and name in ("max", "min")):
+    if isinstance(axis, Tile) or (isinstance(axis, Scalar | float) and name in ("max", "min")):
         raise Refused(
             "T015",
             f"`wl.{name}` reduces one tile along an axis; its second argument is the axis",

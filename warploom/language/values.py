@@ -341,7 +341,8 @@ def not_a(what: str, given: Any, argument: str = "") -> Refused:
             argument=argument,
             label="a tensor in global memory",
             notes=(repr(given),),
-            hint="load a window of it first: `wl.load(x[wl.ds(start, SIZE)])`",
+            hint="load a window of it first: `wl.load(x[wl.ds(start, SIZE)])`; "
+            "a tensor is no pointer to add to",
         )
     if isinstance(given, Window):
         return Refused(

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, overload
 
-from warploom.base.errors import error
+from warploom.base.errors import Error, error
 from warploom.frontend.signature import Signature, parse_signature
 from warploom.runtime import variant as variants
 from warploom.runtime.arguments import Arguments
@@ -220,4 +220,7 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 
 def _make(options: dict[str, Any], function: Callable[..., Any]) -> Kernel:
-    return Kernel(function, **options)
+    try:
+        return Kernel(function, **options)
+    except Error as report:
+        raise report.with_traceback(None) from report.__cause__

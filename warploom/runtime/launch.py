@@ -6,7 +6,7 @@ import statistics
 import time
 from typing import TYPE_CHECKING, Any
 
-from warploom.base.errors import error, error_of
+from warploom.base.errors import Error, error, error_of
 from warploom.runtime import arguments as binding
 from warploom.runtime import compile as compiler
 from warploom.runtime import driver, places
@@ -38,18 +38,23 @@ class Launcher:
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Launch: on the simulator the work is done on return, on a GPU it is in the stream."""
-        arguments, variant = self._prepare(args, kwargs)
-        recorder = recording()
-        if recorder is not None:
-            recorder.add(self._bind(arguments, variant))
-        elif 0 in self.grid:
-            return
-        elif self.kernel.debug and isinstance(variant, SimVariant):
-            found = _findings(self.kernel.name, variant.check(self.grid, arguments, 0), 0)
-            if not found.clean:
-                raise error_of_findings(found)
-        else:
-            variant.launch(self.grid, arguments, self.stream)
+        try:
+            arguments, variant = self._prepare(args, kwargs)
+            recorder = recording()
+            if recorder is not None:
+                recorder.add(self._bind(arguments, variant))
+            elif 0 in self.grid:
+                return
+            elif self.kernel.debug and isinstance(variant, SimVariant):
+                found = _findings(self.kernel.name, variant.check(self.grid, arguments, 0), 0)
+                if not found.clean:
+                    raise error_of_findings(found)
+            else:
+                variant.launch(self.grid, arguments, self.stream)
+        except Error as report:
+            # The report names the place; the way through the compiler would only hide it. (What
+            # caused a report, such as a fault of the compiler itself, stays attached.)
+            raise report.with_traceback(None) from report.__cause__
 
     def bound(self, *args: Any, **kwargs: Any) -> Bound:
         """The launch with these arguments, compiled and packed: `b()` is the cheapest replay.
@@ -57,8 +62,11 @@ class Launcher:
         The arrays are held; their values at the replay count. A bound launch follows torch's
         current stream at each call unless the launcher names a stream.
         """
-        arguments, variant = self._prepare(args, kwargs)
-        return self._bind(arguments, variant)
+        try:
+            arguments, variant = self._prepare(args, kwargs)
+            return self._bind(arguments, variant)
+        except Error as report:
+            raise report.with_traceback(None) from report.__cause__
 
     def call(self, *args: Any, **kwargs: Any) -> Call:
         """The launch with these arguments, not yet made."""
