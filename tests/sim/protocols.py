@@ -85,3 +85,14 @@ def through_shared(x: wl.Tensor, y: wl.Tensor, WAIT: wl.const = True, READS: wl.
     if WAIT:
         with wl.one_thread():
             wl.copy_wait()
+
+
+@wl.kernel
+def turned(x: wl.Tensor, y: wl.Tensor):
+    """Two replicas of a role that takes registers: each writes a square of x turned to y."""
+    with wl.roles():
+        with wl.role("keep", warps=4, registers=40):
+            pass
+        with wl.role("turn", warps=4, replicas=2, registers=160) as r:
+            t = wl.load(x[wl.ds(r * 32, 32), wl.ds(0, 32)])
+            wl.store(y[wl.ds(r * 32, 32), wl.ds(0, 32)], t + t.T)

@@ -52,15 +52,21 @@ def no_barrier(m: Batch, op: Op, address: int) -> None:
         op,
         "M010",
         f"{m.state.buffer_of(address)} is used as a barrier, and none has been made there",
-        f"{name}, byte {address} of shared memory",
+        f"{name}, byte {address:,} of shared memory",
         label="this barrier",
+        hint="make it before the roles begin, and keep other data off its bytes",
     )
 
 
 def made_twice(m: Batch, op: Op, barrier: Mbarrier) -> None:
     """A barrier that exists already."""
     message = f"{barrier.buffer} is made again while it is in use"
-    found(m, op, "M010", message, barrier.name, label="made here")
+    plural = "s" * (barrier.count != 1)
+    note = (
+        f"a phase of {barrier.name} takes {barrier.count} arrival{plural}; "
+        f"this is phase {barrier.phase}"
+    )
+    found(m, op, "M010", message, note, label="made here", hint="make it once, before the roles")
 
 
 def too_many_arrivals(m: Batch, op: Op, barrier: Mbarrier, count: int) -> None:
@@ -128,6 +134,7 @@ def mixed_barrier(m: Batch, op: Op, number: int, threads: int, users: Sequence[s
         f"barrier {number} of {threads} threads is used by {' and '.join(users)}",
         "warps of one may meet those of another",
         label="this barrier",
+        hint="give each group a number of its own, or let the barrier count the threads of all",
     )
 
 
@@ -137,12 +144,14 @@ def mixed_barrier(m: Batch, op: Op, number: int, threads: int, users: Sequence[s
 def wrong_way(m: Batch, op: Any) -> None:
     """setmaxnreg that would shrink by growing or the other way round."""
     verb = "takes" if op.grow else "keeps"
+    only, already = ("", " already") if op.grow else ("only ", "")
     found(
         m,
         op,
         "M017",
-        f"{_name(m)} {verb} {op.count} registers, and has {m.actor.registers}",
+        f"{_name(m)} {verb} {op.count} registers, and has {only}{m.actor.registers}{already}",
         label="set here",
+        hint="take a larger number, keep a smaller one",
     )
 
 
@@ -154,6 +163,7 @@ def no_fence(m: Batch, op: Op) -> None:
         "M015",
         "a product begins on an accumulator without a fence of the matrix unit",
         label="this product",
+        hint="a fence of the matrix unit stands after the last write to the accumulator",
     )
 
 
