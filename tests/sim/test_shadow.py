@@ -134,6 +134,33 @@ def test_unwritten_values_that_steer(hole, use):
     assert name.replace("`at`, element [2]", "element [2] of `at`") in found[0].notes[0]
 
 
+def test_an_unwritten_index_that_points_nowhere():
+    """Whatever lies in that memory on a GPU decides whether the tensor or the filler is read."""
+
+    @wl.kernel
+    def pick(x: wl.Tensor, at: wl.Tensor, y: wl.Tensor, N: wl.const):
+        index = wl.load(at[wl.ds(0, N)])
+        wl.store(y[wl.ds(0, N)], wl.gather(x, (index,), wl.arange(N) < 3))
+
+    x, y, at = np.ones(8, np.float32), np.zeros(5, np.float32), unwritten(5, np.int32)
+    (found,) = check(pick.launch(1).call(x, at, y, N=5), 1, x, at, y)
+    assert (found.code, found.spans[0].label) == ("M002", "is stored here")
+    assert found.notes[0].endswith("element [0] of `at`")
+    shadow._unwritten[id(at)][1][: 3 * 4] = 1
+    assert check(pick.launch(1).call(x, at, y, N=5), 1, x, at, y) == [], "the rest is masked"
+
+
+def test_an_unwritten_place_of_a_store_that_lies_outside():
+    @wl.kernel
+    def put(at: wl.Tensor, y: wl.Tensor):
+        i = wl.load(at[0])
+        wl.store(y[wl.ds(i, 1)], 1.0)
+
+    at, y = unwritten(1, np.int32), np.zeros(5, np.float32)
+    (found, *_) = check(put.launch(1).call(at, y), 1, at, y)
+    assert (found.code, found.spans[0].label) == ("M002", "is used as an address")
+
+
 def test_through_registers_and_shared_memory():
     """A reduction over several warps carries an unwritten value through shared memory."""
 

@@ -176,6 +176,28 @@ def select(t: Translator, op: registers.Select | scalar.Select) -> Step:
     return step
 
 
+@shadows(registers.Binary)
+def binary(t: Translator, op: registers.Binary) -> Step | None:
+    """`and` with a written False is False, `or` with a written True is True."""
+    assert isinstance(op.lhs.type, Regs)
+    if op.kind not in ("and", "or") or not op.lhs.type.dtype.is_bool:
+        return _by_operands(t, op)
+    a, b, d, decisive = t.slot(op.lhs), t.slot(op.rhs), t.slot(op.result), op.kind == "or"
+
+    def step(s: Slots, m: Batch) -> None:
+        found = both(m.shadow[a], m.shadow[b])
+        if found is not None:
+            flags = found.flags
+            for slot in (a, b):
+                shadow = m.shadow[slot]
+                settled = dense(s[slot]) == decisive
+                flags = flags | (settled if shadow is None else settled & shadow.flags)
+            found = None if flags.all() else Shadow(flags, found.origin)
+        m.shadow[d] = found
+
+    return step
+
+
 @shadows(registers.Fold)
 def fold(t: Translator, op: registers.Fold) -> Step:
     return _moved(t, op, lambda flags: np.logical_and.reduce(flags, op.axis, keepdims=True))
@@ -275,6 +297,11 @@ def _read(m: Batch, op: Op, at: Place) -> Shadow | None:
     return Shadow(flags, faults.Origin(m, op, at.memory, places, ~flags))
 
 
+def _chosen(m: Batch, at: Place, predicate: int) -> Shadow | None:
+    """The shadow of what decides, element by element, whether memory or the filler is read."""
+    return m.shadow[predicate] if predicate >= 0 and at.plan.vec == 1 else None
+
+
 @shadows(global_memory.Load)
 def load(t: Translator, op: global_memory.Load) -> Step:
     access, d, other = Global(t, op), t.slot(op.result), t.optional(op.other)
@@ -284,7 +311,7 @@ def load(t: Translator, op: global_memory.Load) -> Step:
         _addresses(m, op, at, access.base, access.offset, access.predicate)
         found = _read(m, op, at)
         filler = m.shadow[other] if other >= 0 else None
-        m.shadow[d] = found if filler is None else both(found, filler)
+        m.shadow[d] = both(found, filler, _chosen(m, at, access.predicate))
 
     return step
 
