@@ -78,6 +78,7 @@ MACHINE = """\
   control.one_thread() [per="role"] {
     mbarrier.init(%bar) [arrivals=1]
     sync.fence_barrier_init()
+    tma.prefetch_map() [map=0]
     mbarrier.expect(%bar) [bytes=16384]
     tma.load_box(%x, [%z, %n], %at, %bar, _) [map=0, bytes=16384, cache=""]
     control.yield([])

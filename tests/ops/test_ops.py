@@ -53,8 +53,7 @@ def test_case(case: Case, device, capfd):
         levels = ["tile"]
     texts = [trial.call.text(level) for level in levels]
     found = any(covers(case, text) for text in texts)
-    assert found, f"{case.op} of {case.dtype} is not in this kernel:
-{texts[-1]}"
+    assert found, f"{case.op} of {case.dtype} is not in this kernel:\n{texts[-1]}"
     trial.call.run()
     for found, expected in trial.pairs:
         wrong = differences(device.get(found), expected, trial.ulp, trial.absolute)

@@ -65,4 +65,4 @@ CASES = [
     for dtype in DTYPES
 ]
 CASES += [moved("tma.load_box", "bf16", swizzle) for swizzle in (32, 64, 128)]
-CASES += [doubled(op) for op in ("tma.commit", "tma.wait", "sync.fence_async")]
+CASES += [doubled(op) for op in ("tma.commit", "tma.wait", "tma.prefetch_map", "sync.fence_async")]
