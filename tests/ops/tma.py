@@ -22,7 +22,7 @@ def through(x: wl.Tensor, y: wl.Tensor, BM: wl.const, BN: wl.const, SWIZZLE: wl.
         wl.copy_wait()
 
 
-def moved(op: str, dtype: str, swizzle: int = 0, named: str | None = None) -> Case:
+def moved(op: str, dtype: str, swizzle: int = 0) -> Case:
     def make(device):
         x = spread(dtype, (50, 80))
         y = device.empty(x.shape, x.dtype)
@@ -31,7 +31,7 @@ def moved(op: str, dtype: str, swizzle: int = 0, named: str | None = None) -> Ca
         call = through.launch((4, -(-80 // columns))).call(device.put(x), y, **options)
         return Trial(call, [(y, x)])
 
-    return Case(op, dtype if named is None else named, make, f"swizzle{swizzle}")
+    return Case(op, dtype, make, f"swizzle{swizzle}")
 
 
 @wl.kernel
@@ -65,5 +65,4 @@ CASES = [
     for dtype in DTYPES
 ]
 CASES += [moved("tma.load_box", "bf16", swizzle) for swizzle in (32, 64, 128)]
-CASES.append(moved("tma.prefetch_map", "f32", named=""))
-CASES += [doubled(op) for op in ("tma.commit", "tma.wait", "sync.fence_async")]
+CASES += [doubled(op) for op in ("tma.commit", "tma.wait", "tma.prefetch_map", "sync.fence_async")]
