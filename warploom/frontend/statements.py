@@ -127,13 +127,14 @@ def return_statement(frame: Frame, node: ast.Return) -> None:
     """The end of a function, with its value."""
     if frame.depth or frame.regions:
         where = "a run-time loop or branch" if frame.depth else "a `with`"
+        hint = "put what follows under an `if` with the opposite condition"
+        if frame.callers or not frame.depth:
+            hint = "bind the result to a name there, and return it as the last statement"
         raise frame.problem(
             "F018",
             f"`return` stands inside {where}",
             node,
-            hint="bind the result to a name there, and return it as the last statement"
-            if frame.callers
-            else "put what follows under an `if` with the opposite condition",
+            hint=hint,
         )
     value = None if node.value is None else evaluate(frame, node.value)
     if not frame.callers and value is not None:

@@ -5,6 +5,10 @@ from __future__ import annotations
 _NO_THREADS = "nothing: a kernel works on tiles, and `wl.program_id(axis)` says which block it is"
 _NO_BARRIER = "nothing: the compiler puts barriers where threads exchange data"
 _NO_ATOMICS = "a store by each block to a place of its own, and a second kernel that adds them up"
+_PRODUCT = (
+    "`wl.sum(a[:, :, None] * b[None, :, :], axis=1)` of tiles, "
+    "`wl.dot_async` of shared tiles in a role"
+)
 _IN_PLACE = "done by sub-tiles, `t[:, None]` and `t.T`; tiles keep their elements in place"
 _WINDOW = "a window: `x[wl.ds(start, SIZE)]`; what lies outside the tensor reads as zero"
 
@@ -38,14 +42,13 @@ OF_PACKAGE = {
     "block_id": "`wl.program_id(axis)`",
     "gridDim": "`wl.num_programs(axis)`",
     "syncthreads": _NO_BARRIER,
-    "barrier": _NO_BARRIER,
     "debug_barrier": _NO_BARRIER,
     "atomic_add": _NO_ATOMICS,
     "atomic_max": _NO_ATOMICS,
     "atomic_min": _NO_ATOMICS,
     "atomic_cas": _NO_ATOMICS,
-    "dot": "`wl.sum(a[:, :, None] * b[None, :, :], axis=1)`, or a loop over such pieces",
-    "matmul": "`wl.sum(a[:, :, None] * b[None, :, :], axis=1)`, or a loop over such pieces",
+    "dot": _PRODUCT,
+    "matmul": _PRODUCT,
     "make_block_ptr": _WINDOW,
     "make_tensor_descriptor": _WINDOW,
     "multiple_of": "nothing: alignment is taken from the arguments",
