@@ -24,7 +24,7 @@ CASES = [product("wgmma.dot", dtype, stages) for dtype in ("f16", "bf16") for st
 CASES.append(product("wgmma.begin", "bf16", named="f32"))
 CASES += [
     product(f"wgmma.{name}", "bf16", named="")
-    for name in ("fence", "mma", "commit", "wait_group", "wait", "drain")
+    for name in ("fence", "mma", "commit", "wait_group", "wait", "settle", "drain")
 ]
 CASES += [
     product(f"roles.{name}", "bf16", named="") for name in ("replica", "position", "hand_back")
