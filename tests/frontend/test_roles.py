@@ -45,6 +45,9 @@ bars[1].wait(0)
 t = wl.exp(tiles[1][wl.ds(8, 8), :].load())
 tiles[0][wl.ds(0, 8), :].store(t)
 wl.fence_async()
+bars[0].arrive()
+bars[1].arrive(per="warp")
+bars[1].arrive(2, per="thread")
 with wl.one_thread(per="warp"):
     bars[0].arrive()
 if bars[0].test(0):

@@ -339,3 +339,30 @@ def test_operands_in_every_order(device, a_t, b_t, n, k):
     c = device.empty((128, n), np.float32)
     major[1](*given, c, a_t, b_t, n, k)
     assert np.array_equal(device.get(c), (a @ b).astype(np.float32))
+
+
+@wl.kernel
+def handed_over(x: wl.Tensor, y: wl.Tensor, n: wl.i32, PER: wl.const, ARRIVALS: wl.const):
+    """Registers of one role to another through one shared tile, on barriers by hand."""
+    tile = wl.shared((16, 32), wl.f32)
+    full, empty = wl.barrier(1, ARRIVALS), wl.barrier(1, ARRIVALS)
+    with wl.roles():
+        with wl.role("write", warps=4):
+            for k in wl.range(n):
+                empty.wait(k % 2 ^ 1)
+                tile.store(wl.load(x[k, wl.ds(0, 16), wl.ds(0, 32)]) + 1.0)
+                full.arrive(per=PER)
+        with wl.role("read", warps=4):
+            for k in wl.range(n):
+                full.wait(k % 2)
+                t = tile.T.load()
+                empty.arrive(per=PER)
+                wl.store(y[k, wl.ds(0, 32), wl.ds(0, 16)], t)
+
+
+@pytest.mark.parametrize(("per", "arrivals"), [("role", 1), ("warp", 4), ("thread", 128)])
+def test_who_arrives(device, per, arrivals):
+    x = np.random.default_rng(3).standard_normal((5, 16, 32)).astype(np.float32)
+    y = device.empty((5, 32, 16), np.float32)
+    handed_over[1](device.put(x), y, 5, per, arrivals)
+    assert np.array_equal(device.get(y), (x + 1).transpose(0, 2, 1))

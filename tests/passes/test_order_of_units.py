@@ -205,6 +205,15 @@ def test_arrivals(program: str, expected: str) -> None:
     assert marks(program) == expected
 
 
+def test_a_role_that_meets_before_one_thread() -> None:
+    program = get("b") + one(ARRIVE).replace('per="role"', 'per="role", meet=True')
+    assert marks(program) == "r|[A"
+    assert marks(one(ARRIVE).replace('per="role"', 'per="role", meet=True')) == "|[A"
+    assert marks(program, warps=1) == "r[A"
+    text = after(insert_role_barriers, HEAD + program, params=PARAMS)
+    assert after(insert_role_barriers, text, params=PARAMS) == text
+
+
 def test_one_warp_meets_by_itself() -> None:
     assert marks(put("a") + one(box_out("a")), warps=1) == "wf'[O"
     assert marks(get("a") + one(ARRIVE), warps=1) == "r[A"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from warploom.ir.op import Value
-from warploom.ir.ops import mbarrier, sync
+from warploom.ir.op import Block, Value
+from warploom.ir.ops import control, mbarrier, sync
 from warploom.language.context import (
     Handle,
     Refused,
     builder,
+    current,
     need_one_thread,
     need_top,
     vocabulary,
@@ -41,13 +42,24 @@ class Barrier(Handle):
             raise Refused("P005", f"{self!r}: choose one, `bars[i]`")
         return self.value
 
-    def arrive(self, count: int = 1) -> None:
-        """`count` arrivals by each thread that executes this; stand it in `wl.one_thread()`.
+    def arrive(self, count: int = 1, per: str = "role") -> None:
+        """`count` arrivals: of the role, once all its warps have come here; with `per="warp"` of
+        each warp, with `per="thread"` of each thread. Under `wl.one_thread()` that thread arrives.
 
-        Executes: every thread that reaches it. Since: sm_90. PTX: mbarrier.arrive.
+        Executes: as `per` says. Since: sm_90. PTX: mbarrier.arrive.
         """
         _constant("count", count, 1)
-        builder().add(mbarrier.Arrive(barrier=self.one(), count=count))
+        if per not in ("role", "warp", "thread"):
+            raise Refused("T015", '`per` is "role", "warp" or "thread"', argument="per")
+        made = mbarrier.Arrive(barrier=self.one(), count=count)
+        if current().alone or per == "thread":
+            builder().add(made)
+            return
+        body = Block()
+        builder().add(control.OneThread(per=per, meet=per == "role", body=body))
+        with builder().inside(body):
+            builder().add(made)
+            builder().add(control.Yield(values=()))
 
     def expect(self, bytes: int) -> None:
         """Announce bytes for the current phase, and arrive once; in `wl.one_thread()`.
