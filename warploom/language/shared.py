@@ -26,15 +26,14 @@ if TYPE_CHECKING:
 
 
 class Shared(Handle):
-    """A tile in shared memory, or several slots of one; a view moves nothing. `item` is the item of
-    a pipe that it belongs to."""
+    """A tile in shared memory, or several slots of one; views of it move nothing."""
 
     attributes = ("dtype", "shape", "T", "load", "store")
     hint = "load it to registers: `t = tile.load()`"
 
     def __init__(self, value: Value, item: Item | None = None) -> None:
         self.value = value
-        self.item = item
+        self.item = item  # of a pipe, that it belongs to
 
     def __repr__(self) -> str:
         kind = self.type
