@@ -16,7 +16,11 @@ def print_scalars(out: Emitter, op: ops.Print) -> None:
     words = [_percent(op.text)] if op.text else []
     form = " ".join([*words, *(form for form, _ in shown)])
     arguments = "".join(f", {text}" for _, text in shown)
-    out.lines.add(f'if (threadIdx.x == 0) printf("{form}\\n"{arguments});')
+    call = f'printf("{form}\\n"{arguments});'
+    if out.alone:
+        out.lines.add(call)
+    else:
+        out.lines.add(f"if ({out.warps.first_thread}) {call}")
 
 
 @emits(ops.PrintTile)
