@@ -165,6 +165,8 @@ MISTAKES = {
     ),
     "P015 name": "with wl.one_thread():\n    k = n + 1\nprint(k)",
     "P015 changed": "k = n\nwith wl.one_thread():\n    k = n + 1\nprint(k)",
+    "P015 loop": "k = n\nfor i in wl.range(n):\n    print(k)\n"
+    "    with wl.one_thread():\n        k = n + 1",
     "P015 put": in_roles("with ring.put() as s:\n    k = n * 2\nprint(k)", GET),
     "P016": "with (1, 2) as pair:\n    pass",
     "P016 number": "with n:\n    pass",

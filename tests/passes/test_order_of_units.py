@@ -1,5 +1,5 @@
-"""insert_role_barriers and plan_shared_memory with units that act on their own: fences before them,
-barriers around them, over back edges and between roles."""
+"""insert_role_barriers (by what touches says) and plan_shared_memory with units: fences before them
+and barriers around them, over back edges and between roles."""
 
 import re
 

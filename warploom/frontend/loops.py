@@ -214,6 +214,8 @@ def _body(
 
 def _ends(frame: Frame, node: ast.For, slot: Slot, end: Any) -> tuple[list[Value], bool]:
     """The leaves of one carried name at the end of the body; whether its types have to change."""
+    if isinstance(end, Unbound) and end.reason == "thread":
+        raise frame.unbound(slot.name, end, node.target)
     if isinstance(end, Unbound):
         raise frame.problem(
             "F014",
