@@ -46,7 +46,9 @@ class Barrier(Handle):
         """`count` arrivals: of the role, once all its warps have come here; with `per="warp"` of
         each warp, with `per="thread"` of each thread. Under `wl.one_thread()` that thread arrives.
 
-        Executes: as `per` says. Since: sm_90. PTX: mbarrier.arrive.
+        Executes: as `per` says.
+        Since: sm_90.
+        PTX: mbarrier.arrive.
         """
         _constant("count", count, 1)
         if per not in ("role", "warp", "thread"):
@@ -64,7 +66,9 @@ class Barrier(Handle):
     def expect(self, bytes: int) -> None:
         """Announce bytes for the current phase, and arrive once; in `wl.one_thread()`.
 
-        Executes: every thread that reaches it. Since: sm_90. PTX: mbarrier.arrive.expect_tx.
+        Executes: every thread that reaches it.
+        Since: sm_90.
+        PTX: mbarrier.arrive.expect_tx.
         """
         _constant("bytes", bytes, 0)
         need_one_thread("announce these bytes")
@@ -73,14 +77,18 @@ class Barrier(Handle):
     def wait(self, parity: Scalar | int) -> None:
         """Wait until the phase of this parity (0 or 1) has completed.
 
-        Executes: every thread of the role. Since: sm_90. PTX: mbarrier.try_wait.parity.
+        Executes: every thread of the role.
+        Since: sm_90.
+        PTX: mbarrier.try_wait.parity.
         """
         builder().add(mbarrier.Wait(barrier=self.one(), parity=index_value(parity, "parity")))
 
     def test(self, parity: Scalar | int) -> Scalar:
         """Whether the phase of this parity has completed, without waiting.
 
-        Executes: every thread of the role. Since: sm_90. PTX: mbarrier.test_wait.parity.
+        Executes: every thread of the role.
+        Since: sm_90.
+        PTX: mbarrier.test_wait.parity.
         """
         at = index_value(parity, "parity")
         return Scalar(builder().emit(mbarrier.Test(barrier=self.one(), parity=at)))
@@ -97,7 +105,10 @@ def barrier(count: int = 1, arrivals: int = 1) -> Barrier:
 
     They are made before the roles of the block begin.
 
-    Executes: the block, before its roles split. Since: sm_90. PTX: mbarrier.init.
+    Shapes: none.
+    Executes: the block, before its roles split.
+    Since: sm_90.
+    PTX: mbarrier.init.
     """
     _constant("count", count, 1)
     _constant("arrivals", arrivals, 1)
@@ -110,6 +121,9 @@ def barrier(count: int = 1, arrivals: int = 1) -> Barrier:
 def fence_async() -> None:
     """Order this thread's earlier ordinary accesses to shared memory before asynchronous ones.
 
-    Executes: every thread that reaches it. Since: sm_90. PTX: fence.proxy.async.shared::cta.
+    Shapes: none.
+    Executes: every thread that reaches it.
+    Since: sm_90.
+    PTX: fence.proxy.async.shared::cta.
     """
     builder().add(sync.FenceAsync(why="written in the kernel"))
