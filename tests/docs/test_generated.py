@@ -13,6 +13,7 @@ import pytest
 import warploom as wl
 from tests.docs.blocks import ROOT
 from warploom.base.errors import CODES, LETTERS
+from warploom.language.context import Handle
 from warploom.testing.golden import difference
 
 GOLDENS = ROOT / "tests" / "golden"
@@ -49,7 +50,24 @@ def language_page() -> str:
         lines += [f"### {module.rpartition('.')[2]}", "", first, ""]
         for name in (word.partition("=")[0] for word in names.split()):
             lines += entry_of(name)
+    lines += ["### Things of a kernel", "", "What the names above give, and what it can do.", ""]
+    for kind in sorted(Handle.__subclasses__(), key=lambda cls: cls.__name__):
+        text = (inspect.getdoc(kind) or "").replace("\n", " ")
+        lines += [f"#### {kind.__name__}", "", text, ""]
+        for name in kind.attributes:
+            lines += method_of(kind, name)
     return "\n".join(lines)
+
+
+def method_of(kind: type[Handle], name: str) -> list[str]:
+    """An attribute of a thing of a kernel, with its docstring."""
+    held = inspect.getattr_static(kind, name)
+    text = inspect.getdoc(held)
+    assert text, f"{kind.__name__}.{name} has no docstring"
+    call = ""
+    if not isinstance(held, property):
+        call = arguments_of(held).replace("(self, ", "(").replace("(self)", "()")
+    return [f"##### `.{name}{call}`", "", text, ""]
 
 
 def entry_of(name: str) -> list[str]:

@@ -45,6 +45,9 @@ bars[1].wait(0)
 t = wl.exp(tiles[1][wl.ds(8, 8), :].load())
 tiles[0][wl.ds(0, 8), :].store(t)
 wl.fence_async()
+bars[0].arrive()
+bars[1].arrive(per="warp")
+bars[1].arrive(2, per="thread")
 with wl.one_thread(per="warp"):
     bars[0].arrive()
 if bars[0].test(0):
@@ -162,6 +165,8 @@ MISTAKES = {
     ),
     "P015 name": "with wl.one_thread():\n    k = n + 1\nprint(k)",
     "P015 changed": "k = n\nwith wl.one_thread():\n    k = n + 1\nprint(k)",
+    "P015 loop": "k = n\nfor i in wl.range(n):\n    print(k)\n"
+    "    with wl.one_thread():\n        k = n + 1",
     "P015 put": in_roles("with ring.put() as s:\n    k = n * 2\nprint(k)", GET),
     "P016": "with (1, 2) as pair:\n    pass",
     "P016 number": "with n:\n    pass",

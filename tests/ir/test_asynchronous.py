@@ -25,7 +25,7 @@ TILE = """\
   roles.split() [names=("load", "math",), warps=(1, 4,), replicas=(1, 2,), registers=(40, 232,), \
 first=(-1, -1,), barrier=(-1, -1,)] {
     %slot: i32@role, %phase: i32@role = roles.position() [ring=0, stages=3]
-    control.one_thread() [per="role"] {
+    control.one_thread() [per="role", meet=False] {
       %bar: barriers<1> = mbarrier.at(%bars, %slot)
       mbarrier.expect(%bar) [bytes=32768]
       %s: shared<bf16 128x128 @01 (128x128; 2 B; swizzle 128)> = shared.slot(%a, %slot)
@@ -54,11 +54,11 @@ first=(-1, -1,), barrier=(-1, -1,)] {
     %u: f32<8x16> = shared.load(%o)
     shared.store(%o, %u)
     sync.fence_async() [why="to be copied"]
-    control.one_thread() [per="warp"] {
+    control.one_thread() [per="warp", meet=False] {
       mbarrier.arrive(%bar.1) [count=1]
       control.yield([])
     }
-    control.one_thread() [per="role"] {
+    control.one_thread() [per="role", meet=False] {
       tma.store(%y, [%z, %r], %o) [sizes=(8, 16,), reduce="add", cache=""]
       tma.commit()
       tma.wait() [pending=0, reads=True]
@@ -75,7 +75,7 @@ MACHINE = """\
   %at: i32@grid = shared_memory.address(%a)
   %bar: i32@grid = shared_memory.address(%m)
   %p: f32@grid = scalar.const() [number=0.0, dtype=f32]
-  control.one_thread() [per="role"] {
+  control.one_thread() [per="role", meet=False] {
     mbarrier.init(%bar) [arrivals=1]
     sync.fence_barrier_init()
     tma.prefetch_map() [map=0]
@@ -97,7 +97,7 @@ a_lead=16, a_stride=1024, a_transposed=False, b_swizzle=128, b_lead=16384, b_str
 b_transposed=True]
     wgmma.commit()
     %acc.2: f32[2x16] = wgmma.wait_group(%acc.1) [pending=0]
-    control.one_thread() [per="role"] {
+    control.one_thread() [per="role", meet=False] {
       tma.store_box(%y, [%z, %n], %at) [map=1, bytes=1024, reduce="", cache=""]
       control.yield([])
     }
@@ -191,7 +191,7 @@ BROKEN = {
     ('names=("load", "math",)', 'names=("load", "load",)'): "role names",
     ("replicas=(1, 2,)", "replicas=(1,)"): "one entry a role",
     ("ring=1, stages=3, behind=1", "ring=1, stages=3, behind=3"): "3 behind in 3 stages",
-    ('[per="warp"]', '[per="lane"]'): "one thread per 'lane'",
+    ('[per="warp", meet=False]', '[per="lane", meet=False]'): "one thread per 'lane'",
 }
 
 

@@ -1,5 +1,5 @@
-"""insert_role_barriers and plan_shared_memory with units that act on their own: fences before them,
-barriers around them, over back edges and between roles."""
+"""insert_role_barriers (by what touches says) and plan_shared_memory with units: fences before them
+and barriers around them, over back edges and between roles."""
 
 import re
 
@@ -203,6 +203,15 @@ def test_over_back_edges_and_branches(program: str, expected: str) -> None:
 )
 def test_arrivals(program: str, expected: str) -> None:
     assert marks(program) == expected
+
+
+def test_a_role_that_meets_before_one_thread() -> None:
+    program = get("b") + one(ARRIVE).replace('per="role"', 'per="role", meet=True')
+    assert marks(program) == "r|[A"
+    assert marks(one(ARRIVE).replace('per="role"', 'per="role", meet=True')) == "|[A"
+    assert marks(program, warps=1) == "r[A"
+    text = after(insert_role_barriers, HEAD + program, params=PARAMS)
+    assert after(insert_role_barriers, text, params=PARAMS) == text
 
 
 def test_one_warp_meets_by_itself() -> None:

@@ -53,6 +53,14 @@ class Warps:
         return f"{self._own} / {self.count}" if self.count > 1 else self._own
 
     @property
+    def first_thread(self) -> str:
+        """Whether this is the first thread of a replica of a role."""
+        if not self.first and self.replicas == 1:
+            return "threadIdx.x == 0"
+        lane = "threadIdx.x % 32 == 0"
+        return lane if self.count == 1 else f"({self.within}) == 0 && {lane}"
+
+    @property
     def _own(self) -> str:
         if not self.first:
             return self.block_warp
@@ -74,6 +82,7 @@ class Emitter:
         self.strides: dict[tuple[Value, int], str] = {}
         self.maps: list[str] = []
         self.warps = Warps("(int)(threadIdx.x / 32)", 0, kernel.warps)
+        self.alone = False  # one thread runs what is being printed
         # Operations that an operation around them has printed.
         self.printed: set[Op] = set()
         self._overwritten: set[Value] = set()

@@ -180,7 +180,7 @@ class Frame:
             if value is POISON:
                 raise Silenced
             if isinstance(value, Unbound):
-                raise self._unbound(name, value, node)
+                raise self.unbound(name, value, node)
             return value
         if name in local_names(self.source):
             raise self.problem(
@@ -212,7 +212,8 @@ class Frame:
                 hint="pass it as an argument of the kernel",
             ) from None
 
-    def _unbound(self, name: str, unbound: Unbound, node: ast.AST) -> Problem:
+    def unbound(self, name: str, unbound: Unbound, node: ast.AST) -> Problem:
+        """The report of a name that has no value here."""
         if unbound.reason == "branch":
             return self.problem(
                 "F014",

@@ -245,6 +245,8 @@ def _body(
 
 def _ends(frame: Frame, node: ast.For, slot: Slot, end: Any) -> list[Value] | None:
     """The carried leaves of a name at the end of the body; None where their types have changed."""
+    if isinstance(end, Unbound) and end.reason == "thread":
+        raise frame.unbound(slot.name, end, node.target)
     if isinstance(end, Unbound):
         raise frame.problem(
             "F014",

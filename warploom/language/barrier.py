@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from warploom.ir.op import Value
-from warploom.ir.ops import mbarrier, sync
+from warploom.ir.op import Block, Value
+from warploom.ir.ops import control, mbarrier, sync
 from warploom.language.context import (
     Handle,
     Refused,
     builder,
+    current,
     need_one_thread,
     need_top,
     vocabulary,
@@ -41,18 +42,33 @@ class Barrier(Handle):
             raise Refused("P005", f"{self!r}: choose one, `bars[i]`")
         return self.value
 
-    def arrive(self, count: int = 1) -> None:
-        """`count` arrivals by each thread that executes this; stand it in `wl.one_thread()`.
+    def arrive(self, count: int = 1, per: str = "role") -> None:
+        """`count` arrivals: of the role, once all its warps have come here; with `per="warp"` of
+        each warp, with `per="thread"` of each thread. Under `wl.one_thread()` that thread arrives.
 
-        Executes: every thread that reaches it. Since: sm_90. PTX: mbarrier.arrive.
+        Executes: as `per` says.
+        Since: sm_90.
+        PTX: mbarrier.arrive.
         """
         _constant("count", count, 1)
-        builder().add(mbarrier.Arrive(barrier=self.one(), count=count))
+        if per not in ("role", "warp", "thread"):
+            raise Refused("T015", '`per` is "role", "warp" or "thread"', argument="per")
+        made = mbarrier.Arrive(barrier=self.one(), count=count)
+        if current().alone or per == "thread":
+            builder().add(made)
+            return
+        body = Block()
+        builder().add(control.OneThread(per=per, meet=per == "role", body=body))
+        with builder().inside(body):
+            builder().add(made)
+            builder().add(control.Yield(values=()))
 
     def expect(self, bytes: int) -> None:
         """Announce bytes for the current phase, and arrive once; in `wl.one_thread()`.
 
-        Executes: every thread that reaches it. Since: sm_90. PTX: mbarrier.arrive.expect_tx.
+        Executes: every thread that reaches it.
+        Since: sm_90.
+        PTX: mbarrier.arrive.expect_tx.
         """
         _constant("bytes", bytes, 0)
         need_one_thread("announce these bytes")
@@ -61,14 +77,18 @@ class Barrier(Handle):
     def wait(self, parity: Scalar | int) -> None:
         """Wait until the phase of this parity (0 or 1) has completed.
 
-        Executes: every thread of the role. Since: sm_90. PTX: mbarrier.try_wait.parity.
+        Executes: every thread of the role.
+        Since: sm_90.
+        PTX: mbarrier.try_wait.parity.
         """
         builder().add(mbarrier.Wait(barrier=self.one(), parity=index_value(parity, "parity")))
 
     def test(self, parity: Scalar | int) -> Scalar:
         """Whether the phase of this parity has completed, without waiting.
 
-        Executes: every thread of the role. Since: sm_90. PTX: mbarrier.test_wait.parity.
+        Executes: every thread of the role.
+        Since: sm_90.
+        PTX: mbarrier.test_wait.parity.
         """
         at = index_value(parity, "parity")
         return Scalar(builder().emit(mbarrier.Test(barrier=self.one(), parity=at)))
@@ -85,7 +105,10 @@ def barrier(count: int = 1, arrivals: int = 1) -> Barrier:
 
     They are made before the roles of the block begin.
 
-    Executes: the block, before its roles split. Since: sm_90. PTX: mbarrier.init.
+    Shapes: none.
+    Executes: the block, before its roles split.
+    Since: sm_90.
+    PTX: mbarrier.init.
     """
     _constant("count", count, 1)
     _constant("arrivals", arrivals, 1)
@@ -98,6 +121,9 @@ def barrier(count: int = 1, arrivals: int = 1) -> Barrier:
 def fence_async() -> None:
     """Order this thread's earlier ordinary accesses to shared memory before asynchronous ones.
 
-    Executes: every thread that reaches it. Since: sm_90. PTX: fence.proxy.async.shared::cta.
+    Shapes: none.
+    Executes: every thread that reaches it.
+    Since: sm_90.
+    PTX: fence.proxy.async.shared::cta.
     """
     builder().add(sync.FenceAsync(why="written in the kernel"))

@@ -21,7 +21,10 @@ def copy_async(source: Any, target: Any, barrier: Barrier | None = None, cache: 
     the thread's bulk group: `wl.copy_commit()`, `wl.copy_wait()`. Stand it in `wl.one_thread()`, or
     in a `put`. `cache`: "", "evict_first", "evict_last", "evict_normal".
 
-    Shapes: equal. Executes: one thread. Since: sm_90. PTX: cp.async.bulk.tensor.
+    Shapes: equal.
+    Executes: one thread.
+    Since: sm_90.
+    PTX: cp.async.bulk.tensor.
     """
     if cache not in tma.CACHE:
         raise Refused(
@@ -104,7 +107,10 @@ def _store(tile: Shared, window: Window, cache: str) -> None:
 def copy_commit() -> None:
     """Close the group of copies to tensors that this thread has begun.
 
-    Executes: one thread. Since: sm_90. PTX: cp.async.bulk.commit_group.
+    Shapes: none.
+    Executes: one thread.
+    Since: sm_90.
+    PTX: cp.async.bulk.commit_group.
     """
     need_one_thread("close a group of its own")
     builder().add(tma.Commit())
@@ -115,7 +121,10 @@ def copy_wait(pending: int = 0, reads: bool = False) -> None:
     """Wait until at most `pending` groups of this thread are open; with `reads`, until the shared
     tiles have been read and may be overwritten (the tensor need not have the data yet).
 
-    Executes: the thread that began the copies. Since: sm_90. PTX: cp.async.bulk.wait_group(.read).
+    Shapes: none.
+    Executes: the thread that began the copies.
+    Since: sm_90.
+    PTX: cp.async.bulk.wait_group(.read).
     """
     if isinstance(pending, bool) or not isinstance(pending, int) or pending < 0:
         raise Refused("F027", "`pending` is a constant from 0 up", argument="pending")

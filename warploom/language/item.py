@@ -79,7 +79,9 @@ class Item(Handle):
         item taken n before this one goes back now instead, when its products have retired, and what
         a loop still holds goes back at its end.
 
-        Executes: one thread of each warp of the role. Since: sm_90. PTX: mbarrier.arrive.
+        Executes: one thread of each warp of the role.
+        Since: sm_90.
+        PTX: mbarrier.arrive.
         """
         self._check(after, behind)
         self.released, self.behind = True, behind

@@ -181,7 +181,9 @@ def pipe(stages: int, slots: Sequence[Shared] | Shared) -> Pipe:
     One role puts (`with ring.put() as (a, b):` and copies inside), others take: every replica of
     every taking role takes every item. Barriers, announced bytes and phases follow from the roles.
 
-    Shapes: `wl.shared` tiles without slots of their own. Executes: the block. Since: sm_90.
+    Shapes: `wl.shared` tiles without slots of their own.
+    Executes: the block.
+    Since: sm_90.
     PTX: mbarrier.
     """
     if isinstance(stages, bool) or not isinstance(stages, int) or not 1 <= stages <= _MOST_STAGES:

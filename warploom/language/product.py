@@ -36,7 +36,9 @@ class Pending(Handle):
     def wait(self, in_flight: int = 0) -> Tile:
         """The tile, once at most `in_flight` later groups of products are in flight.
 
-        Executes: the role. Since: sm_90a. PTX: wgmma.wait_group.
+        Executes: the role.
+        Since: sm_90a.
+        PTX: wgmma.wait_group.
         """
         if isinstance(in_flight, bool) or not isinstance(in_flight, int) or in_flight < 0:
             raise Refused("F027", "`in_flight` is a constant from 0 up", argument="in_flight")
@@ -69,7 +71,9 @@ def dot_async(a: Shared, b: Shared, acc: Tile | Pending) -> Pending:
 
     Shapes: a (M, K) and b (K, N) in shared memory (f16 or bf16), acc (M, N) in f32. M is a multiple
     of 64, N of 8 up to 256, K of 16. `.T` of a shared tile costs nothing.
-    Executes: a role of 4 warps. Since: sm_90a. PTX: wgmma.mma_async.
+    Executes: a role of 4 warps.
+    Since: sm_90a.
+    PTX: wgmma.mma_async.
     """
     for name, given in (("a", a), ("b", b)):
         if not isinstance(given, Shared):

@@ -108,7 +108,9 @@ def roles() -> Roles:
 
     Scalars and shared tiles from before are visible in all roles, register tiles in none.
 
-    Executes: each role runs its own body; all run at the same time. Since: sm_90.
+    Shapes: none.
+    Executes: each role runs its own body; all run at the same time.
+    Since: sm_90.
     """
     return Roles()
 
@@ -121,7 +123,10 @@ def role(name: str, warps: int = 4, replicas: int = 1, registers: int = 0) -> Ro
     block has. `r` is the number of the replica, from 0. A role of 4, 8, … warps starts at a
     warpgroup; smaller ones share a warpgroup and its number of registers.
 
-    Executes: its warps. Since: sm_90 (registers: sm_90a). PTX: setmaxnreg.
+    Shapes: none.
+    Executes: its warps.
+    Since: sm_90 (registers: sm_90a).
+    PTX: setmaxnreg.
     """
     if not isinstance(name, str) or not name.isidentifier():
         raise Refused("T015", "the name of a role is a text like a name", argument="name")

@@ -26,15 +26,14 @@ if TYPE_CHECKING:
 
 
 class Shared(Handle):
-    """A tile in shared memory, or several slots of one; a view moves nothing. `item` is the item of
-    a pipe that it belongs to."""
+    """A tile in shared memory, or several slots of one; views of it move nothing."""
 
     attributes = ("dtype", "shape", "T", "load", "store")
     hint = "load it to registers: `t = tile.load()`"
 
     def __init__(self, value: Value, item: Item | None = None) -> None:
         self.value = value
-        self.item = item
+        self.item = item  # of a pipe, that it belongs to
 
     def __repr__(self) -> str:
         kind = self.type
@@ -137,7 +136,10 @@ class Shared(Handle):
     def load(self) -> Tile:
         """The elements in registers.
 
-        Shapes: that of the tile. Executes: the role. Since: sm_80. PTX: ld.shared.
+        Shapes: that of the tile.
+        Executes: the role.
+        Since: sm_80.
+        PTX: ld.shared.
         """
         self.check_single()
         return Tile(builder().emit(shared_ops.Load(source=self.value)))
@@ -145,7 +147,9 @@ class Shared(Handle):
     def store(self, tile: Tile) -> None:
         """Write a tile of registers; shapes and dtypes are equal.
 
-        Executes: the role. Since: sm_80. PTX: st.shared.
+        Executes: the role.
+        Since: sm_80.
+        PTX: st.shared.
         """
         self.check_single()
         held = need_tile(tile, "tile")
@@ -180,7 +184,9 @@ def shared(shape: Any, dtype: DType, slots: int = 0, swizzle: int | None = None)
     none); copies and products need it to agree, so by default the widest that divides a row is
     taken.
 
-    Shapes: constants. Executes: the block, before its roles split. Since: sm_80.
+    Shapes: constants.
+    Executes: the block, before its roles split.
+    Since: sm_80.
     """
     axes = shape if isinstance(shape, tuple | list) else (shape,)
     extents = tuple(extent_of(n, "shape") for n in axes)

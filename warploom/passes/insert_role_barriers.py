@@ -158,6 +158,10 @@ class _Inserter:
         """All warps meet before one thread goes on alone with what others did."""
         touches = [t for inner in walk(op.body) for t in self.accesses(inner)]
         state = self.meet(op, touches, state, ops)
+        if op.meet and self.warps > 1:
+            op.meet = False
+            why = "all warps, then one thread for them"
+            state = self.settle(why, op, bool(state.unfenced), state, ops)
         if arrives(op.body):
             why = "what the role did, then its arrival"
             if op.per == "role" and self.warps > 1 and state.pending:

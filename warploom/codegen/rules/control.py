@@ -65,7 +65,9 @@ def one_thread(out: Emitter, op: ops.OneThread) -> None:
     first = op.per == "role" and out.warps.count > 1
     head = f"{out.warps.within} == 0 && " if first else ""
     with out.lines.braces(f"if ({head}{async_helpers.use(out.prelude, 'elected')}())"):
+        out.alone = True
         out.block(op.body)
+        out.alone = False
 
 
 @emits(ops.Yield)

@@ -15,7 +15,11 @@ def print_scalars(out: Emitter, op: ops.Print) -> None:
     shown = [_shown(out, dtype_of(v), out.scalar(v)) for v in op.values]
     form = ops.print_line(_percent(op.text), [form for form, _ in shown])
     arguments = "".join(f", {text}" for _, text in shown)
-    out.lines.add(f'if (threadIdx.x == 0) printf("{form}\\n"{arguments});')
+    call = f'printf("{form}\\n"{arguments});'
+    if out.alone:
+        out.lines.add(call)
+    else:
+        out.lines.add(f"if ({out.warps.first_thread}) {call}")
 
 
 @emits(ops.PrintTile)

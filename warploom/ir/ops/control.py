@@ -95,12 +95,14 @@ class If(Op):
                 check(same_but_uniformity(v.type, r.type), f"branch yields {v} for {r}")
 
 
-@op("control.one_thread", effects=(Effect.CONTROL,), executes=Actor.ROLE)
+@op("control.one_thread", effects=(Effect.CONTROL,), executes=Actor.ROLE, since="sm_90")
 class OneThread(Op):
     """Run the body by one fixed thread of the role (`per` "role": lane 0 of its first warp) or of
-    each warp ("warp": lane 0 of each), after the lanes of the warp have met."""
+    each warp ("warp": lane 0 of each), after the lanes of the warp have met; with `meet` after all
+    warps of the role have met (insert_role_barriers sees to it)."""
 
     per: str = attribute(default="role")
+    meet: bool = attribute(default=False)
     body: Block = region()
 
     def verify(self) -> None:

@@ -32,7 +32,8 @@ def print_line(text: str, shown: Sequence[str]) -> str:
 
 @op("debug.print", stages=Stage.MACHINE, effects=(Effect.OUTSIDE,), executes=Actor.BLOCK)
 class Print(Op):
-    """Print `text` and scalars once a block (thread 0 of the block), as `print_line` puts them."""
+    """Print `text` and scalars once a block or replica of a role (its first thread, or the one
+    thread that comes here), as `print_line` puts them."""
 
     values: tuple[Value, ...] = operands()
     text: str = attribute()
