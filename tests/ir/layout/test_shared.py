@@ -7,7 +7,7 @@ import pytest
 from warploom.ir.layout.shared import SharedLayout
 
 # PTX ISA, "Tensor swizzling modes": which 16-byte chunk lies where in the 128-byte lines of an
-# atom. # A table repeats with the number of lines that it has.
+# atom. A table repeats with the number of lines that it has.
 TABLES = {
     128: [
         "01234567",
