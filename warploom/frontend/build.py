@@ -36,6 +36,7 @@ from warploom.language import (
     tensor,
     tile,
 )
+from warploom.language import regions as language_regions
 from warploom.language.context import Building, building
 from warploom.language.values import Scalar, Tensor
 
@@ -50,6 +51,7 @@ FAMILIES = (
     debug,
     pipe,
     product,
+    language_regions,
     roles,
     scalar,
     shared,
