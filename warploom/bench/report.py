@@ -12,16 +12,40 @@ HEADER = (
 )
 EMPTY = "No result file yet: nothing is claimed.\n"
 
+# A suite with more rows than these is summed up.
+MOST_ROWS = 6
+
 
 def figures_table(files: Sequence[Path]) -> str:
     """A Markdown table, one line a row, lost ones included. A ratio above 1: ours is better."""
-    lines = [_line(record, row) for record in map(read, files) for row in record["rows"]]
+    lines = [line for record in map(read, files) for line in _lines(record)]
     return HEADER + "".join(lines) if lines else EMPTY
 
 
-def _line(record: dict[str, Any], row: dict[str, Any]) -> str:
+def _lines(record: dict[str, Any]) -> list[str]:
+    """The rows of a file; of many the mean, the extremes and what was not measured."""
+    rows = record["rows"]
+    if len(rows) <= MOST_ROWS:
+        return [_line(record, row) for row in rows]
+    good = [row for row in rows if row["status"] == "ok" and row["ratio"] is not None]
+    judged = sorted(good, key=lambda row: -row["ratio"])
+    if not judged:
+        groups: dict[str, list[dict[str, Any]]] = {}
+        for row in rows:
+            groups.setdefault(row["case"].partition("/")[0], []).append(row)
+        slowest = [max(group, key=lambda r: r["ours"]) for group in groups.values()]
+        return [_line(record, row, f" (slowest of {len(rows) // len(groups)})") for row in slowest]
+    mean = record["geomean_ratio"]["fastest"]
+    name = f"{record['suite']}, geometric mean of {len(rows)}"
+    shown = [judged[0], judged[len(judged) // 2], *judged[-3:]]
+    shown += [row for row in rows if row["status"] != "ok"]
+    head = f"| {name} | {record['machine']} | | | {mean:.2f} | |\n"
+    return [head, *(_line(record, row) for row in shown)]
+
+
+def _line(record: dict[str, Any], row: dict[str, Any], note: str = "") -> str:
     """One row of one file."""
-    name = f"{record['suite']} / {row['case']}"
+    name = f"{record['suite']} / {row['case']}{note}"
     if row["status"] != "ok":
         return f"| {name} | {record['machine']} | {row['status']} | | | |\n"
     rival = f"{row['fastest']} {number(row['rivals'][row['fastest']])}" if row["fastest"] else ""
