@@ -136,6 +136,11 @@ def test_an_unknown_model_is_exit_2(capsys) -> None:
     assert "error[E101]" in err and "smollm2-135m" in err
 
 
+def obey_interrupts() -> None:
+    """What a shell starts in the background ignores Ctrl-C, and so would its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
 def test_a_real_interrupt_ends_a_real_run_with_130(tmp_path: Path) -> None:
@@ -143,7 +148,12 @@ def test_a_real_interrupt_ends_a_real_run_with_130(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "warploom", "generate", str(path), "hello", "--device", "sim"]
     command += ["--max-new-tokens", "3000"]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace"
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        preexec_fn=obey_interrupts,
     )
     assert process.stdout is not None
     first = process.stdout.read(1)
