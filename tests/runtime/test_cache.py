@@ -38,6 +38,24 @@ def test_what_is_stored_is_loaded(tmp_path: Path) -> None:
     assert store.load(SOURCE, KEY) is None
 
 
+def test_an_entry_published_while_it_is_looked_for_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, read = DiskCache(tmp_path), cache._read
+    calls: list[Path] = []
+
+    def late(path: Path, key: str) -> dict[str, bytes]:
+        calls.append(path)
+        if len(calls) == 1:
+            DiskCache(tmp_path).store(SOURCE, KEY, FILES)
+            raise FileNotFoundError(path)
+        return read(path, key)
+
+    monkeypatch.setattr(cache, "_read", late)
+    assert store.load(SOURCE, KEY) == FILES
+    assert len(calls) == 2 and capsys.readouterr().err == ""
+
+
 def test_nothing_but_entries_is_left(tmp_path: Path) -> None:
     store = DiskCache(tmp_path)
     for _ in range(3):

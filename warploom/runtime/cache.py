@@ -79,16 +79,15 @@ class DiskCache:
         if self.root is None:
             return None
         path = self._path(kind, key)
-        try:
-            sums = json.loads((path / _SUM).read_bytes())
-            files = {name: (path / name).read_bytes() for name in sums["files"]}
-            if sums["of"] == _digest(files) and sums["key"] == key:
-                return files
-        except FileNotFoundError:
-            if not path.is_dir():
-                return None
-        except (OSError, ValueError, KeyError, TypeError):
-            pass
+        for _ in range(2):
+            try:
+                return _read(path, key)
+            except FileNotFoundError:
+                if not path.is_dir():
+                    return None
+                # Another process may have published the entry in between: look once more.
+            except (OSError, ValueError, KeyError, TypeError):
+                break
         if path.exists():
             self._say("C006", f"the cache entry {key[:12]} is damaged; it is built again")
             self._remove(path)
@@ -193,6 +192,15 @@ class DiskCache:
 
 
 _HINT = "kernels are compiled anew in each process; set WARPLOOM_CACHE to a folder of your own"
+
+
+def _read(path: Path, key: str) -> dict[str, bytes]:
+    """The files of an entry; raises ValueError where they are not what was stored."""
+    sums = json.loads((path / _SUM).read_bytes())
+    files = {name: (path / name).read_bytes() for name in sums["files"]}
+    if sums["of"] != _digest(files) or sums["key"] != key:
+        raise ValueError(f"{path} does not hold what was stored")
+    return files
 
 
 def _digest(files: Mapping[str, bytes]) -> str:
