@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from warploom.language.copy import copy_async, copy_commit, copy_wait
     from warploom.language.debug import device_assert, device_print
     from warploom.language.function import function
+    from warploom.language.grid import launch_dependents, wait_for_previous
     from warploom.language.pipe import pipe
     from warploom.language.product import dot_async
     from warploom.language.regions import one_thread
@@ -108,6 +109,7 @@ _MODULES = {
     "language.copy": "copy_async copy_commit copy_wait",
     "language.debug": "device_assert device_print",
     "language.function": "function",
+    "language.grid": "launch_dependents wait_for_previous",
     "language.pipe": "pipe",
     "language.product": "dot_async",
     "language.regions": "one_thread",
@@ -186,6 +188,7 @@ __all__ = [
     "i32",
     "i64",
     "kernel",
+    "launch_dependents",
     "load",
     "log",
     "log2",
@@ -219,6 +222,7 @@ __all__ = [
     "u32",
     "u64",
     "unroll",
+    "wait_for_previous",
     "where",
     "zeros",
 ]

@@ -8,6 +8,7 @@ from tests.ops import (
     arithmetic,
     control,
     debug,
+    grid,
     lanes,
     mbarrier,
     memory,
@@ -27,7 +28,7 @@ from warploom.testing.devices import SimDevice
 
 FAMILIES = (
     *(arithmetic, control, debug, lanes, mbarrier, memory, registers, scalar, shared, tensor, tile),
-    *(tma, wgmma),
+    *(tma, wgmma, grid),
 )
 CASES: list[Case] = [case for family in FAMILIES for case in family.CASES]
 

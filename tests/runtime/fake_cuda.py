@@ -42,6 +42,10 @@ class FakeCuda:
     CUfunction_attribute = SimpleNamespace(
         CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES="dynamic shared"
     )
+    CUlaunchAttributeID = SimpleNamespace(
+        CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION="overlap"
+    )
+    CUlaunchConfig = SimpleNamespace
     CUstream_flags = SimpleNamespace(CU_STREAM_NON_BLOCKING=1)
     CUstreamCaptureMode = SimpleNamespace(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL="thread local")
     CUfunction = Handle
@@ -66,6 +70,9 @@ class FakeCuda:
     def _done(self, name: str, *results: Any) -> tuple[Any, ...]:
         self.log.append((name, self.current))
         return (self.fail.get(name, 0), *results)
+
+    def CUlaunchAttribute(self) -> Any:
+        return SimpleNamespace(value=SimpleNamespace())
 
     def cuDeviceGetCount(self) -> tuple[Any, ...]:
         return self._done("count", self.count)
@@ -147,9 +154,20 @@ class FakeCuda:
             context=self.current,
             kept=kept,
             pointers=[ctypes.addressof(k) for k in kept],
+            overlaps=False,
         )
         (self.launches if self.capturing is None else self.capturing).append(one)
         return self._done("launch")
+
+    def cuLaunchKernelEx(self, config: Any, function: int, words: int, extra: int) -> Any:
+        assert [a.value.programmaticStreamSerializationAllowed for a in config.attrs] == [1]
+        grid = (config.gridDimX, config.gridDimY, config.gridDimZ)
+        block = (config.blockDimX, config.blockDimY, config.blockDimZ)
+        sizes = (*grid, *block, config.sharedMemBytes)
+        done = self.cuLaunchKernel(function, *sizes, config.hStream, words, extra)
+        made = self.launches if self.capturing is None else self.capturing
+        made[-1].overlaps = True
+        return done
 
     def cuStreamCreate(self, flags: int) -> tuple[Any, ...]:
         return self._done("stream", Handle(55))

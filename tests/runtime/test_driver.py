@@ -282,3 +282,18 @@ def test_without_cuda_bindings(golden) -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     golden(done.stdout)
+
+
+@wl.kernel
+def dependent(x: wl.Tensor, y: wl.Tensor, factor: wl.f32, N: wl.const = 64):
+    wl.wait_for_previous()
+    wl.store(y[wl.ds(0, N)], wl.load(x[wl.ds(0, N)]) * factor)
+
+
+def test_a_launch_that_may_overlap_says_so(cuda: FakeCuda) -> None:
+    x, y = wl.to_device(np.zeros(64, np.float32)), wl.to_device(np.zeros(64, np.float32))
+    dependent[1](x, y, 2.0)
+    dependent.launch(1, pdl=True)(x, y, 2.0)
+    dependent.launch(1, pdl=True).bound(x, y, 2.0)()
+    assert [one.overlaps for one in cuda.launches] == [False, True, True]
+    assert len({(one.grid, one.block, one.shared) for one in cuda.launches}) == 1

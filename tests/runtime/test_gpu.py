@@ -188,3 +188,34 @@ def test_a_launch_costs_little() -> None:
     x, y = wl.to_device(np.zeros(64, np.float32)), wl.device_empty(64, np.float32)
     call = scale[1].call(x, y, 2.0)
     assert call.bench(rounds=5, repeats=100) < 100e-6
+
+
+@wl.kernel
+def handed_on(x: wl.Tensor, y: wl.Tensor, N: wl.const = 256):
+    """y = x + 1, where another block of the launch before wrote x."""
+    blocks = wl.num_programs(0)
+    here = wl.program_id(0)
+    wl.launch_dependents()
+    wl.wait_for_previous()
+    other = blocks - 1 - here
+    wl.store(y[wl.ds(here * N, N)], wl.load(x[wl.ds(other * N, N)]) + 1)
+
+
+def test_launches_that_begin_early_see_what_the_one_before_wrote() -> None:
+    blocks, times = 1024, 200
+    host = np.arange(blocks * 256, dtype=np.int32)
+    x, y = wl.to_device(host), wl.to_device(np.zeros_like(host))
+    early = handed_on.launch(blocks, pdl=True)
+
+    def chain() -> None:
+        for _ in range(times // 2):
+            early(x, y)
+            early(y, x)
+
+    graph = wl.graph(chain)  # runs once
+    assert np.array_equal(wl.to_numpy(x), host + times)
+    for _ in range(3):
+        graph()
+    assert np.array_equal(wl.to_numpy(x), host + 4 * times)
+    chain()
+    assert np.array_equal(wl.to_numpy(x), host + 5 * times)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from warploom.base.errors import LaunchError
-from warploom.runtime.grid import parse
+from warploom.runtime.grid import parse, parse_cluster
 
 
 @pytest.mark.case("C22")
@@ -58,3 +58,29 @@ def test_not_a_grid(name: str, given: object, golden) -> None:
 def test_a_function_of_the_options_is_no_grid() -> None:
     with pytest.raises(LaunchError, match="compute the grid before the launch"):
         parse(grid_function)
+
+
+def test_clusters_that_are_taken() -> None:
+    grid = (4, 6, 2)
+    assert parse_cluster(None, grid) == (1, 1, 1)
+    assert parse_cluster(2, grid) == (2, 1, 1)
+    assert parse_cluster((2, 2), grid) == (2, 2, 1)
+    assert parse_cluster([1, 2, 2], grid) == (1, 2, 2)
+    assert parse_cluster((4, 2, 1), (0, 6, 2)) == (4, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "cluster"),
+    [
+        ("text", "2"),
+        ("zero", (0, 1, 1)),
+        ("four extents", (1, 1, 1, 1)),
+        ("bool", True),
+        ("too many", (4, 3, 1)),
+        ("not whole", (4, 4, 1)),
+    ],
+)
+def test_clusters_that_are_refused(name: str, cluster: object, golden) -> None:
+    with pytest.raises(LaunchError) as caught:
+        parse_cluster(cluster, (6, 8, 1))
+    golden(str(caught.value))

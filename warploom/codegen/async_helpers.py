@@ -100,6 +100,8 @@ _HELPERS: dict[str, Helper] = {
     "fence_barrier_init": _statement(
         "fence_barrier_init", "", "fence.mbarrier_init.release.cluster"
     ),
+    "launch_dependents": _statement("launch_dependents", "", "griddepcontrol.launch_dependents"),
+    "wait_for_previous": _statement("wait_for_previous", "", "griddepcontrol.wait"),
     "prefetch_map": _statement(
         "prefetch_map", "const TensorMap& map", "prefetch.tensormap [%0]", '"l"(&map) '
     ),

@@ -58,6 +58,8 @@ def emit(kernel: Kernel, target: Target) -> CudaSource:
     # At least one block an SM is asked for: without the second number ptxas aims at occupancy and
     # moves loads that stand ahead of their use back to it.
     bounds = f"__launch_bounds__({kernel.threads}, 1)"
+    if kernel.cluster != (1, 1, 1):
+        bounds += f" __cluster_dims__({', '.join(map(str, kernel.cluster))})"
     head = f'extern "C" __global__ void {bounds} {entry}'
     with out.lines.braces(f"{head}({', '.join(_parameters(out))})"):
         if any(isinstance(op, BufferOp) for op in walk(kernel.body)):

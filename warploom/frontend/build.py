@@ -74,6 +74,7 @@ def build(
     constants: Mapping[str, Any],
     *,
     warps: int = 4,
+    cluster: tuple[int, int, int] = (1, 1, 1),
     fast_math: bool = False,
 ) -> Kernel:
     """The kernel of a function for some argument types and constants, at the tile stage.
@@ -85,7 +86,7 @@ def build(
     source = signature.source
     values = _parameters(source, params)
     builder = Builder(Block(), source.place(source.tree))
-    held = Building(builder)
+    held = Building(builder, cluster=cluster)
     names: dict[str, Any] = {name: _constant(name, value) for name, value in constants.items()}
     for number, value in enumerate(values):
         wrapped = Tensor(value, number) if isinstance(value.type, TensorType) else Scalar(value)
@@ -105,6 +106,7 @@ def build(
         params=values,
         body=builder.block,
         warps=warps,
+        cluster=cluster,
         loc=source.place(source.tree),
         fast_math=fast_math,
         written=tuple(sorted(held.written)),

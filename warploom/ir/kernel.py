@@ -15,7 +15,8 @@ class Kernel:
 
     `params` are values of type `Tensor` or `Scalar` in call order (compile-time arguments are
     gone). The body ends with a `control.yield` without values. `written` names the parameters that
-    the kernel stores to, as indices into `params`; `shared_bytes` is set by plan_shared_memory.
+    the kernel stores to, as indices into `params`; `shared_bytes` is set by plan_shared_memory;
+    `cluster` is the number of blocks of a cluster along each axis of the grid.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Kernel:
     written: tuple[int, ...] = ()
     source: tuple[str, ...] = field(default=())
     maps: tuple[TensorMap, ...] = ()
+    cluster: tuple[int, int, int] = (1, 1, 1)
 
     @property
     def threads(self) -> int:

@@ -164,6 +164,9 @@ class _Parser:
         kernel.written = (
             tuple(int(n) for n in options["written"].split(",")) if "written" in options else ()
         )
+        if "cluster" in options:
+            x, y, z = (int(n) for n in options["cluster"].split(","))
+            kernel.cluster = (x, y, z)
         words = options.get("maps", "").strip('"').split()
         kernel.maps = tuple(TensorMap.parse(word) for word in words)
         return kernel

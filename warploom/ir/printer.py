@@ -40,6 +40,8 @@ class _Printer:
             options += f" shared={kernel.shared_bytes}"
         if kernel.written:
             options += " written=" + ",".join(map(str, kernel.written))
+        if kernel.cluster != (1, 1, 1):
+            options += " cluster=" + ",".join(map(str, kernel.cluster))
         if kernel.maps:
             options += f' maps="{" ".join(map(str, kernel.maps))}"'
         self.lines.append(f"kernel @{kernel.name}({params}) {options} {{")

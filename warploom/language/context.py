@@ -87,7 +87,8 @@ class Refused(Exception):
 class Building:
     """One kernel under construction. `written` holds the parameters that it stores to, `copies`
     counts the bodies of compile-time loops, `top` is the block of what the whole block does,
-    `alone` says that one thread does what is being read."""
+    `cluster` is
+    its number of blocks a cluster, `alone` says that one thread does what is being read."""
 
     builder: Builder
     facts: ScalarFacts = field(default_factory=ScalarFacts)
@@ -97,6 +98,7 @@ class Building:
     role: Any = None  # the plan of the role whose body is being read
     put: Any = None  # the open `put` of that role
     alone: bool = False
+    cluster: tuple[int, int, int] = (1, 1, 1)
     pipes: list[Any] = field(default_factory=list)
     top: Block = field(init=False)
 

@@ -14,6 +14,7 @@ from warploom.ir.printer import print_kernel
 from warploom.ir.verifier import VerifyError, verify_kernel
 from warploom.passes.assign_layouts import assign_layouts
 from warploom.passes.assign_storage import assign_storage
+from warploom.passes.check_previous import check_previous
 from warploom.passes.check_target import check_target
 from warploom.passes.group_maps import group_maps
 from warploom.passes.hoist_invariants import hoist_invariants
@@ -31,6 +32,7 @@ Pass = Callable[[Kernel, Target], None]
 
 PIPELINE: tuple[tuple[Stage, Pass], ...] = (
     (Stage.TILE, check_target),
+    (Stage.TILE, check_previous),
     (Stage.TILE, simplify_scalars),
     (Stage.TILE, place_roles),  # layouts need the warps of a role
     (Stage.TILE, thread_positions),

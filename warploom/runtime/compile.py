@@ -23,8 +23,9 @@ from warploom.base.target import Target
 from warploom.codegen.emitter import CudaSource, emit
 from warploom.frontend import build as front_end
 from warploom.frontend.capture import source_key_parts
-from warploom.ir.kernel import Kernel
+from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Stage
+from warploom.ir.ops.grid import WaitForPrevious
 from warploom.ir.printer import print_kernel
 from warploom.ir.types import Scalar, Tensor
 from warploom.passes.pipeline import lower
@@ -47,6 +48,7 @@ class Request:
     types: tuple[tuple[str, Tensor | Scalar], ...]
     constants: Mapping[str, Any]
     warps: int
+    cluster: tuple[int, int, int]
     fast_math: bool
     strict: bool
 
@@ -59,7 +61,8 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A compiled variant for a GPU. `written`: indices of the parameters that it stores to."""
+    """A compiled variant for a GPU. `written`: indices of the parameters that it stores to;
+    `dependent`: it may be launched with pdl."""
 
     cubin: bytes
     entry: str
@@ -67,6 +70,12 @@ class Image:
     shared_bytes: int
     written: tuple[int, ...]
     layout: Layout
+    dependent: bool
+
+
+def is_dependent(kernel: Kernel) -> bool:
+    """Whether a launch may begin while the one before it ends: the kernel waits for that."""
+    return any(isinstance(op, WaitForPrevious) for op in walk(kernel.body))
 
 
 def tile_kernel(request: Request) -> Kernel:
@@ -77,6 +86,7 @@ def tile_kernel(request: Request) -> Kernel:
         specs,
         request.constants,
         warps=request.warps,
+        cluster=request.cluster,
         fast_math=request.fast_math,
     )
 
@@ -104,6 +114,7 @@ def key_fields(request: Request, target: Target) -> dict[str, str]:
     for name, type_ in request.types:
         fields[f"argument {name}"] = str(type_)
     fields["warps"] = str(request.warps)
+    fields["cluster"] = str(request.cluster)
     fields["fast_math"] = str(request.fast_math)
     fields["strict"] = str(request.strict)
     fields["target"] = target.arch
@@ -160,7 +171,13 @@ def gpu_image(request: Request, target: Target) -> Image:
         store.store(cache.IMAGE, image_key, held)
     layout = layout_of(kernel)
     image = Image(
-        held[_CUBIN], source.entry, source.threads, source.shared_bytes, kernel.written, layout
+        held[_CUBIN],
+        source.entry,
+        source.threads,
+        source.shared_bytes,
+        kernel.written,
+        layout,
+        is_dependent(kernel),
     )
     meta = {k: v for k, v in asdict(image).items() if k != "cubin"}
     entry = {"image": image_key, "meta": meta, "fields": fields}
@@ -212,6 +229,7 @@ def _from_disk(store: cache.DiskCache, key: str) -> Image | None:
             meta["shared_bytes"],
             tuple(meta["written"]),
             layout,
+            meta["dependent"],
         )
     except (KeyError, ValueError, TypeError):
         # Written by a version that named things differently under an equal key: cannot happen

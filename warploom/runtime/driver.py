@@ -379,17 +379,39 @@ def launch(
     grid: tuple[int, int, int],
     threads: int,
     words: int,
+    pdl: bool = False,
 ) -> None:
-    """Launch an entry. `words` is the address of an array of pointers to the arguments."""
+    """Launch an entry. `words` is the address of an array of pointers to the arguments; with `pdl`
+    the launch may begin while the one before it in the stream ends."""
     cuda = api()
     with Current(device):
         if device not in loaded.prepared:
             loaded.prepare(device)
-        (status,) = cuda.cuLaunchKernel(
-            loaded.function, *grid, threads, 1, 1, loaded.shared_bytes, stream, words, 0
-        )
+        if pdl:
+            config = _overlapping(loaded, grid, threads)
+            config.hStream = stream
+            (status,) = cuda.cuLaunchKernelEx(config, loaded.function, words, 0)
+        else:
+            (status,) = cuda.cuLaunchKernel(
+                loaded.function, *grid, threads, 1, 1, loaded.shared_bytes, stream, words, 0
+            )
     if status != 0:
         call((status,), "the launch")
+
+
+def _overlapping(loaded: Loaded, grid: tuple[int, int, int], threads: int) -> Any:
+    """The description of a launch that may overlap with the one before it."""
+    cuda = api()
+    attribute = cuda.CUlaunchAttribute()
+    attribute.id = cuda.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+    attribute.value.programmaticStreamSerializationAllowed = 1
+    config = cuda.CUlaunchConfig()
+    config.gridDimX, config.gridDimY, config.gridDimZ = grid
+    config.blockDimX, config.blockDimY, config.blockDimZ = threads, 1, 1
+    config.sharedMemBytes = loaded.shared_bytes
+    config.attrs = [attribute]
+    config.numAttrs = 1
+    return config
 
 
 def current_stream(device: int, source: str) -> int:

@@ -9,6 +9,9 @@ from warploom.base.errors import Error, error
 
 Grid = tuple[int, int, int]
 LIMITS = (2**31 - 1, 65535, 65535)
+ALONE: Grid = (1, 1, 1)
+# What every GPU with clusters takes; more blocks need a special permission.
+MOST_IN_CLUSTER = 8
 
 
 def parse(grid: Any) -> Grid:
@@ -45,3 +48,24 @@ def _not_a_grid(grid: Any, found: str) -> Error:
         hint = "a // b divides integers; -(-a // b) rounds up"
     shown = "a function" if callable(grid) else f"{grid!r:.160}"
     return error("H016", f"{shown} is not a grid" + f" ({found})" * (not callable(grid)), hint=hint)
+
+
+def parse_cluster(cluster: Any, grid: Grid) -> Grid:
+    """Blocks of a cluster along each axis of the grid; raises LaunchError H030, H031."""
+    if cluster is None:
+        return ALONE
+    extents = list(cluster) if isinstance(cluster, (tuple, list)) else [cluster]
+    whole = [isinstance(n, int) and not isinstance(n, bool) and n >= 1 for n in extents]
+    if not 1 <= len(extents) <= 3 or not all(whole):
+        hint = "give up to three integers from 1 up, such as cluster=(2, 1, 1)"
+        raise error("H030", f"{cluster!r:.160} is no shape of a cluster", hint=hint)
+    x, y, z = (*extents, 1, 1)[:3]
+    if x * y * z > MOST_IN_CLUSTER:
+        text = f"a cluster of {x} x {y} x {z} has {x * y * z} blocks; the most is {MOST_IN_CLUSTER}"
+        raise error("H030", text)
+    found = (x, y, z)
+    if any(blocks % of for blocks, of in zip(grid, found, strict=True)):
+        nearest = tuple(-(-blocks // of) * of for blocks, of in zip(grid, found, strict=True))
+        text = f"the grid {grid} is not made of whole clusters of {found}"
+        raise error("H031", text, hint=f"the nearest grid that is: {nearest}")
+    return found

@@ -15,6 +15,7 @@ from warploom.runtime.arrays import SIM
 from warploom.runtime.captured import Watch, watch
 from warploom.runtime.compile import Request
 from warploom.runtime.examples import Make
+from warploom.runtime.grid import ALONE, Grid
 from warploom.runtime.launch import Call, Launcher
 from warploom.runtime.stats import count_variant, refuse_when_frozen
 
@@ -77,18 +78,18 @@ class Kernel:
     ) -> Launcher:
         """A launcher with options.
 
-        grid: blocks along up to three axes. warps: warps of a block (1 to 32). stream: a torch or
-        CuPy stream, an object with `__cuda_stream__`, or the driver's handle; by default torch's
-        current stream for its tensors, else the default stream; without meaning on the simulator.
-        Raises LaunchError H015, H016 for the grid and H021 for options that this version has not.
+        grid: blocks along up to three axes. cluster: blocks of a cluster along them, at most 8.
+        warps: warps of a block (1 to 32). pdl: the launch may begin while the one before it in the
+        stream ends; its kernel has `wl.wait_for_previous()`. stream: a torch or CuPy stream, an
+        object with `__cuda_stream__`, or the driver's handle; by default torch's current stream for
+        its tensors, else the default stream; stream and pdl have no meaning on the simulator.
+        Raises LaunchError H015, H016 for the grid, H030, H031 for the cluster, H032 for pdl, and
+        H021 for options that this version has not.
         """
-        if cluster is not None and any(n != 1 for n in cluster):
-            raise _later("cluster", cluster, "a kernel with cluster operations")
         if cooperative:
             raise _later("cooperative", cooperative, "a kernel that waits at grid scope")
-        if pdl:
-            raise _later("pdl", pdl, "a kernel with wl.launch_dependents()")
-        return Launcher(self, grid, self.warps if warps is None else _warps(warps), stream)
+        warps = self.warps if warps is None else _warps(warps)
+        return Launcher(self, grid, warps, stream, cluster, pdl)
 
     def options(self, **options: Any) -> Kernel:
         """A variant of this kernel with other compile options: fast_math, strict, debug, warps.
@@ -149,7 +150,7 @@ class Kernel:
 
     # Variants --------------------------------------------------------------------------------
 
-    def request(self, arguments: Arguments, warps: int) -> Request:
+    def request(self, arguments: Arguments, warps: int, cluster: Grid = ALONE) -> Request:
         """What the variant for these arguments is compiled from."""
         return Request(
             self.__wrapped__,
@@ -157,13 +158,14 @@ class Kernel:
             arguments.types(),
             arguments.constants,
             warps,
+            cluster,
             self.fast_math,
             self.strict,
         )
 
-    def variant(self, arguments: Arguments, warps: int) -> variants.Variant:
+    def variant(self, arguments: Arguments, warps: int, cluster: Grid = ALONE) -> variants.Variant:
         """The compiled variant for these arguments; compiles it at the first time."""
-        key = (arguments.key, warps, arguments.place)
+        key = (arguments.key, warps, cluster, arguments.place)
         if self._watch is not None and self._watch.is_current():
             found = self._variants.get(key)
             if found is not None:
@@ -175,7 +177,7 @@ class Kernel:
                 self._watch = watch(self.__wrapped__)
             found = self._variants.get(key)
             if found is None:
-                request = self.request(arguments, warps)
+                request = self.request(arguments, warps, cluster)
                 refuse_when_frozen(self.name, request.classes())
                 found = variants.build(request, arguments.place)
                 self._variants[key] = found

@@ -14,7 +14,7 @@ from warploom.runtime.arguments import Arguments
 from warploom.runtime.arrays import SIM
 from warploom.runtime.findings import Finding, Findings, merge
 from warploom.runtime.graph import recording, stream_handle
-from warploom.runtime.grid import Grid, parse
+from warploom.runtime.grid import Grid, parse, parse_cluster
 from warploom.runtime.variant import Bound, BoundNothing, SimVariant, Variant, target_for
 
 if TYPE_CHECKING:
@@ -28,12 +28,22 @@ class Launcher:
     `.check(…)` runs it checked on the simulator.
     """
 
-    __slots__ = ("grid", "kernel", "stream", "warps")
+    __slots__ = ("cluster", "grid", "kernel", "pdl", "stream", "warps")
 
-    def __init__(self, kernel: Kernel, grid: Any, warps: int, stream: Any) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        grid: Any,
+        warps: int,
+        stream: Any,
+        cluster: Any = None,
+        pdl: bool = False,
+    ) -> None:
         self.kernel = kernel
         self.grid: Grid = parse(grid)
+        self.cluster = parse_cluster(cluster, self.grid)
         self.warps = warps
+        self.pdl = pdl
         self.stream = None if stream is None else stream_handle(stream)
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
@@ -50,7 +60,7 @@ class Launcher:
                 if not found.clean:
                     raise error_of_findings(found)
             else:
-                variant.launch(self.grid, arguments, self.stream)
+                variant.launch(self.grid, arguments, self.stream, self.pdl)
         except Error as report:
             # The report names the place; the way through the compiler would only hide it. (What
             # caused a report, such as a fault of the compiler itself, stays attached.)
@@ -79,13 +89,17 @@ class Launcher:
     def _bind(self, arguments: Arguments, variant: Variant) -> Bound:
         if 0 in self.grid:
             return BoundNothing(arguments)
-        return variant.bound(self.grid, arguments, self.stream)
+        return variant.bound(self.grid, arguments, self.stream, self.pdl)
 
     def _prepare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Arguments, Variant]:
         kernel = self.kernel
         arguments = binding.bind(kernel.name, kernel.signature, args, kwargs)
-        variant = kernel.variant(arguments, self.warps)
+        variant = kernel.variant(arguments, self.warps, self.cluster)
         binding.check_written(kernel.name, arguments, variant.written)
+        if self.pdl and not variant.dependent:
+            text = f"pdl=True, and `{kernel.name}` never waits for the launch before it"
+            hint = "add `wl.wait_for_previous()` above its first access to a tensor"
+            raise error("H032", text, hint=hint)
         return arguments, variant
 
 
@@ -141,7 +155,7 @@ class Call:
             known = ", ".join(compiler.LEVELS)
             raise error("H021", f"there is no level `{level}`", hint=f"levels: {known}")
         arguments = self.arguments
-        request = self.kernel.request(arguments, self.launcher.warps)
+        request = self.kernel.request(arguments, self.launcher.warps, self.launcher.cluster)
         place = arguments.place
         if arch:
             target = compiler.target_named(arch)

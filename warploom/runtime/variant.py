@@ -27,12 +27,13 @@ from warploom.sim.program import Program, RunResult
 class SimVariant:
     """A program of the simulator."""
 
-    __slots__ = ("kernel", "program", "written")
+    __slots__ = ("dependent", "kernel", "program", "written")
 
     def __init__(self, kernel: Kernel, program: Program) -> None:
         self.kernel = kernel
         self.program = program
         self.written = kernel.written
+        self.dependent = compiler.is_dependent(kernel)
 
     def arguments(self, arguments: Arguments) -> list[Any]:
         """The arguments as the program takes them."""
@@ -46,14 +47,18 @@ class SimVariant:
                 out.append(value)
         return out
 
-    def launch(self, grid: Grid, arguments: Arguments, stream: int | None) -> None:
-        """Run all blocks and return when they are done."""
+    def launch(
+        self, grid: Grid, arguments: Arguments, stream: int | None, pdl: bool = False
+    ) -> None:
+        """Run all blocks and return when they are done: launches never overlap here."""
         tensor_maps.check(self.kernel.maps, arguments)
         counters.simulated_launches += 1
         _say_once()
         self.program.run(grid, self.arguments(arguments))
 
-    def bound(self, grid: Grid, arguments: Arguments, stream: int | None) -> BoundSim:
+    def bound(
+        self, grid: Grid, arguments: Arguments, stream: int | None, pdl: bool = False
+    ) -> BoundSim:
         """The launch with its arguments prepared."""
         tensor_maps.check(self.kernel.maps, arguments)
         return BoundSim(self.program, grid, self.arguments(arguments), arguments)
@@ -95,7 +100,7 @@ class BoundSim:
 class GpuVariant:
     """A loaded cubin."""
 
-    __slots__ = ("_packs", "image", "layout", "loaded", "maps", "written")
+    __slots__ = ("_packs", "dependent", "image", "layout", "loaded", "maps", "written")
 
     def __init__(self, image: compiler.Image, device: int) -> None:
         self.image = image
@@ -103,10 +108,13 @@ class GpuVariant:
         self.maps = tuple(TensorMap.parse(text) for text in image.layout.maps)
         self.loaded = driver.load(image.cubin, image.entry, image.shared_bytes, device)
         self.written = image.written
+        self.dependent = image.dependent
         # Packs that no launch uses right now: taking and giving back is atomic in Python.
         self._packs: list[Pack] = []
 
-    def launch(self, grid: Grid, arguments: Arguments, stream: int | None) -> None:
+    def launch(
+        self, grid: Grid, arguments: Arguments, stream: int | None, pdl: bool = False
+    ) -> None:
         """Launch on a stream, by default the one that the arguments' library works on."""
         device = int(arguments.place[4:])
         if stream is None:
@@ -116,7 +124,7 @@ class GpuVariant:
         except IndexError:
             pack = Pack(self.layout)
         words = self.fill(pack, arguments)
-        driver.launch(self.loaded, device, stream, grid, self.image.threads, words)
+        driver.launch(self.loaded, device, stream, grid, self.image.threads, words, pdl)
         self._packs.append(pack)
 
     def fill(self, pack: Pack, arguments: Arguments) -> int:
@@ -125,9 +133,11 @@ class GpuVariant:
         maps = tensor_maps.encoded(self.maps, arguments) if self.maps else ()
         return pack.fill(words, maps)
 
-    def bound(self, grid: Grid, arguments: Arguments, stream: int | None) -> BoundGpu:
+    def bound(
+        self, grid: Grid, arguments: Arguments, stream: int | None, pdl: bool = False
+    ) -> BoundGpu:
         """The launch with its arguments packed."""
-        return BoundGpu(self, grid, arguments, stream)
+        return BoundGpu(self, grid, arguments, stream, pdl)
 
 
 class BoundGpu:
@@ -139,6 +149,7 @@ class BoundGpu:
         "_keep",
         "_loaded",
         "_pack",
+        "_pdl",
         "_stream",
         "_threads",
         "_words",
@@ -147,7 +158,12 @@ class BoundGpu:
     )
 
     def __init__(
-        self, variant: GpuVariant, grid: Grid, arguments: Arguments, stream: int | None
+        self,
+        variant: GpuVariant,
+        grid: Grid,
+        arguments: Arguments,
+        stream: int | None,
+        pdl: bool,
     ) -> None:
         self.place = arguments.place
         self.source = arguments.source
@@ -158,6 +174,7 @@ class BoundGpu:
         self._pack = Pack(variant.layout)
         self._words = variant.fill(self._pack, arguments)
         self._stream = stream
+        self._pdl = pdl
         self._threads = variant.image.threads
         if self._device not in self._loaded.prepared:
             self._loaded.prepare(self._device)
@@ -176,7 +193,8 @@ class BoundGpu:
             stream = self._stream
             if stream is None:
                 stream = driver.current_stream(self._device, self.source)
-        driver.launch(self._loaded, self._device, stream, self._grid, self._threads, self._words)
+        held = (self._loaded, self._device, stream, self._grid, self._threads, self._words)
+        driver.launch(*held, self._pdl)
 
 
 class BoundNothing:

@@ -67,7 +67,8 @@ def matmul(
         a, b, out, direct = b.T, a.T, out.T, True
         turned = shape_of(a, b, out)
         a_t, b_t = turned.a_t, turned.b_t
-    kernel.gemm[blocks](
+    # The next product's barriers are made while this one's last tiles are written.
+    kernel.gemm.launch(blocks, pdl=True)(
         *(a, b, out, bias),
         **chosen.constants(),
         **{"ACTIVATION": activation, "A_T": a_t, "B_T": b_t, "DIRECT": direct},

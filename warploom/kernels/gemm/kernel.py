@@ -99,6 +99,8 @@ def gemm(
     ring = wl.pipe(STAGES, slots=[tile_a, tile_b])
     out = None if DIRECT else wl.shared((M, EN), c.dtype, slots=2 * MATH)
     rows, columns = (c.shape[0] + BM - 1) // BM, (c.shape[1] + BN - 1) // BN
+    wl.launch_dependents()
+    wl.wait_for_previous()
     first, step, tiles, K = wl.program_id(0), wl.num_programs(0), rows * columns, a.shape[1]
     with wl.roles():
         with wl.role("load", warps=1):
