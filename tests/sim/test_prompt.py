@@ -1,6 +1,8 @@
 """`breakpoint()` in a kernel: stops, names, steps, memory; results do not change."""
 
+import inspect
 import io
+import re
 
 import ml_dtypes
 import numpy as np
@@ -46,7 +48,7 @@ def talk(monkeypatch, capsys):
 def test_names_and_memory(talk, checked):
     commands = ["p t", "p short", "p n", "p SIZE", "p nothing", "names", "memory x"]
     said = talk(*commands, checked=checked)
-    assert said[0].endswith("test_prompt.py:19, block (0, 0, 0): breakpoint()\n")
+    assert said[0].endswith("test_prompt.py:21, block (0, 0, 0): breakpoint()\n")
     assert said[1] == "t = [0. 1. 2. 3. 4. 5.] (f32 (6,))\n"
     assert said[2] == "short = [0. 1. 2. 3. 4. 5.] (bf16 (6,))\n"
     assert said[3] == "n = 5 (i32)\n"
@@ -65,7 +67,7 @@ def test_continue_stops_in_every_block_and_finish_does_not(talk):
 def test_next_goes_line_by_line_and_an_empty_line_repeats(talk):
     said = talk("next", "", "p s", "next", "p s", "finish")
     lines = [int(s.split(":")[1].split(",")[0]) for s in said if "test_prompt.py:" in s]
-    assert lines == [19, 20, 21, 22]
+    assert lines == [21, 22, 23, 24]
     assert "no value has the name 's'" in said[3]
     assert said[5] == "s = 45.0 (f32 ())\n"
 
@@ -82,6 +84,73 @@ def test_without_anybody_to_ask_the_kernel_runs_on(monkeypatch, capsys):
     stops[2](x, y, 0, SIZE=6)
     assert (y == 1 - 6 + 1).all()
     assert capsys.readouterr().out.count("breakpoint()") == 1
+
+
+@wl.kernel
+def ringed(x: wl.Tensor, y: wl.Tensor, STEPS: wl.const):
+    ring = wl.pipe(2, slots=[wl.shared((8, 64), wl.bf16)])
+    with wl.roles():
+        with wl.role("load", warps=1):
+            for k in wl.range(0, STEPS):
+                with ring.put() as held:
+                    wl.copy_async(x[wl.ds(k * 8, 8), wl.ds(0, 64)], held)
+        with wl.role("use", warps=2, replicas=2) as r:
+            for k in wl.range(0, STEPS):
+                with ring.get() as held:
+                    tile = held.load()
+                    wl.store(y[r, wl.ds(k * 8, 8), wl.ds(0, 64)], tile)
+
+
+@pytest.fixture
+def talk_of(monkeypatch, capsys):
+    """Run a call with commands on standard input; what the prompt said after each."""
+
+    def talk_of(call, *commands):
+        monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(commands) + "\n"))
+        call.run()
+        return capsys.readouterr().out.split("(warploom) ")
+
+    return talk_of
+
+
+def ring_call(*texts):
+    """A call that stops before the lines of `ringed` with these texts."""
+    x = np.arange(24 * 64).reshape(24, 64).astype(ml_dtypes.bfloat16)
+    y = np.zeros((2, 24, 64), ml_dtypes.bfloat16)
+    lines, first = inspect.getsourcelines(ringed.__wrapped__)
+    call = ringed.launch(1).call(x, y, STEPS=3)
+    places = [(__file__, first + i) for t in texts for i, line in enumerate(lines) if t in line]
+    return call.stopping(*places), x, y
+
+
+def test_roles_and_barriers_are_shown_where_a_role_stops(talk_of, golden):
+    call, x, y = ring_call("wl.store")
+    said = talk_of(call, "roles", "barriers", "names", "p r", "p tile", "c", "roles", "finish")
+    assert (y == x).all()
+    assert said[0].endswith(
+        ", block (0, 0, 0), `use` 0: wl.store(y[r, wl.ds(k * 8, 8), wl.ds(0, 64)], tile)\n"
+    )
+    assert said[3] == "k r tile STEPS\n"
+    assert said[4] == "r = 0 (i32)\n"
+    assert "(bf16 (8, 64))" in said[5]
+    shown = "\n".join([said[1], said[2], said[7]])
+    golden(re.sub(r"tests/sim/test_prompt.py:\d+", "FILE:LINE", shown))
+
+
+def test_a_stop_before_a_role_is_at_its_beginning_and_copies_have_no_tiles(talk_of):
+    call, x, y = ring_call('role("load"', "copy_async")
+    said = talk_of(call, "names", "c", "names", "p k", "finish")
+    assert (y == x).all()
+    assert 'wl.role("load", warps=1)' in said[0]
+    assert said[1] == "STEPS\n"
+    assert "wl.copy_async" in said[2]
+    assert said[3:5] == ["k STEPS\n", "k = 0 (i32)\n"]
+
+
+def test_a_kernel_without_roles_says_so(talk):
+    said = talk("roles", "barriers", "finish")
+    assert said[1] == "no roles run here: all warps of the block do the same\n"
+    assert said[2] == "no barriers have been made\n"
 
 
 def test_tiles_are_shown_by_coordinates():

@@ -36,6 +36,15 @@ def add_parser(commands: Any) -> None:
         metavar="WORD",
         help="sim, gpu or gpu:N; default: WARPLOOM_DEVICE, else a GPU where usable",
     )
+    parser.add_argument(
+        "--break",
+        action="append",
+        default=[],
+        dest="stops",
+        metavar="FILE:LINE",
+        help="open a prompt before this line of the kernel or of a function that it calls, on the "
+        "simulator; may be given several times",
+    )
     parser.add_argument("--checked", action="store_true", help="check the run on the simulator")
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="checked runs to make")
     parser.add_argument("--json", metavar="FILE", help=json_file.HELP)
@@ -44,11 +53,16 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the example; returns the exit code."""
     found = kernel_name.find(options.kernel)
-    default = SIM if options.checked else places.default()
+    stops = [_stop(word) for word in options.stops]
+    default = SIM if options.checked or stops else places.default()
     device = places.parse(options.device) if options.device else default
     if options.checked and device != SIM:
         raise error("H021", "--checked works on the simulator", hint="leave out --device")
+    if stops and device != SIM:
+        raise error("H033", "--break works on the simulator", hint="leave out --device")
     call = found.call(device)
+    if stops:
+        call = call.stopping(*stops)
     if options.checked:
         return _checked(found, call, options)
     start = time.perf_counter()
@@ -65,6 +79,14 @@ def run(options: argparse.Namespace) -> int:
         for row in rows:
             print("  " + _line(row))
     return FINE
+
+
+def _stop(word: str) -> tuple[str, int]:
+    """The file and line that a word of the command line names."""
+    file, _, line = word.rpartition(":")
+    if not file or not line.isdecimal() or int(line) < 1:
+        raise error("H033", f"`{word}` is not FILE:LINE", hint="such as --break scale.py:9")
+    return file, int(line)
 
 
 def _checked(found: kernel_name.Found, call: Call, options: argparse.Namespace) -> int:

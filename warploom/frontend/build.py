@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from warploom.base.errors import CompileError
+from warploom.base.errors import CompileError, error_of
 
 # Importing the rules enters them into the tables of `frame`, importing the families of the
 # language enters their functions into the vocabulary.
@@ -16,6 +16,7 @@ from warploom.frontend.capture import NotConstant, admit
 from warploom.frontend.frame import Enough, Frame, Reports, Returned, execute
 from warploom.frontend.signature import parse_signature
 from warploom.frontend.source import SourceFunction
+from warploom.frontend.stops import Stop, Stops
 from warploom.ir.builder import Builder
 from warploom.ir.kernel import Kernel
 from warploom.ir.op import Block, Loc, Value
@@ -76,11 +77,13 @@ def build(
     warps: int = 4,
     cluster: tuple[int, int, int] = (1, 1, 1),
     fast_math: bool = False,
+    stops: Sequence[Stop] = (),
 ) -> Kernel:
     """The kernel of a function for some argument types and constants, at the tile stage.
 
     `params` are the run-time arguments in call order; `constants` has a value for every other
-    parameter (None for a tensor that is not given). Raises CompileError with all reports.
+    parameter (None for a tensor that is not given). The simulator stops at `stops`. Raises
+    CompileError with all reports, LaunchError H033 for stops at which nothing stands.
     """
     signature = parse_signature(fn)
     source = signature.source
@@ -94,12 +97,14 @@ def build(
     missing = [p.name for p in signature.parameters if p.name not in names]
     if missing:
         raise ValueError(f"no type and no value for {', '.join(missing)} of {source.name}")
-    reports = Reports()
+    reports, wanted = Reports(), Stops(tuple(stops))
     with building(held):
         with suppress(Returned, Enough):
-            execute(Frame(source, held, reports, names), source.tree.body)
+            execute(Frame(source, held, reports, names, stops=wanted), source.tree.body)
         if reports.found:
             raise CompileError(*reports.found) from reports.cause
+        if unmet := wanted.unmet(source.name):
+            raise error_of(unmet)
         builder.add(Yield(values=()))
     return Kernel(
         name=source.name,

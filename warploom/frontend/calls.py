@@ -212,6 +212,7 @@ def inline(
         dict(bound.arguments),
         chain=(frame.source.place(node), *frame.chain),
         callers=callers,
+        stops=frame.stops,
     )
     before = len(frame.reports.found)
     result: Any = None

@@ -17,7 +17,9 @@ from warploom.base.errors import report
 from warploom.frontend.capture import NotConstant, admit
 from warploom.frontend.scopes import Liveness, assigned_in, local_names
 from warploom.frontend.source import SourceFunction
+from warploom.frontend.stops import Stops
 from warploom.ir.op import Complaint, Loc
+from warploom.language import debug
 from warploom.language.context import VOCABULARY, Building, Refused
 from warploom.language.values import kind_of
 
@@ -115,6 +117,7 @@ class Frame:
     depth: int = 0
     regions: int = 0  # `with` around
     bound_at: dict[str, Loc] = field(default_factory=dict)
+    stops: Stops = field(default_factory=Stops)
 
     @property
     def liveness(self) -> Liveness:
@@ -307,6 +310,7 @@ def execute(frame: Frame, statements: Sequence[ast.stmt]) -> None:
                 raise frame.problem(
                     "F010", f"{_spelt(node)} has no meaning in a kernel", node, hint=_hint(node)
                 )
+            stop(frame, node)
             rule(frame, node)
             continue
         except (Returned, Enough):
@@ -323,6 +327,14 @@ def execute(frame: Frame, statements: Sequence[ast.stmt]) -> None:
             frame.reports.cause = frame.reports.cause or fault
             frame.reports.add(_own_fault(frame, fault, node).report)
         frame.poison(assigned_in(frame.source, node))
+
+
+def stop(frame: Frame, node: ast.stmt) -> None:
+    """Let the simulator stop before a statement where the user wants that. Between roles nothing
+    runs: a role stops as it begins."""
+    if not frame.building.between_roles and frame.stops.before(frame.source, node):
+        frame.at(node)
+        debug.device_breakpoint(frame.names)
 
 
 def _own_fault(frame: Frame, fault: Exception, node: ast.AST) -> Problem:

@@ -14,6 +14,7 @@ from warploom.frontend.frame import (
     evaluate,
     execute,
     statement,
+    stop,
 )
 from warploom.frontend.scopes import assigned
 from warploom.frontend.targets import assign
@@ -33,6 +34,8 @@ def with_statement(frame: Frame, node: ast.With) -> None:
     try:
         for item in node.items:
             opened.append(_open(frame, node, item))
+        if any(isinstance(region, RoleRegion) for region in opened):
+            stop(frame, node)
         execute(frame, node.body)
     finally:
         frame.regions -= 1

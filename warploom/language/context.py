@@ -105,6 +105,11 @@ class Building:
     def __post_init__(self) -> None:
         self.top = self.builder.block
 
+    @property
+    def between_roles(self) -> bool:
+        """Whether what is read now stands inside `wl.roles()` and in no role."""
+        return self.roles is not None and self.role is None
+
 
 _CURRENT: ContextVar[Building | None] = ContextVar("warploom_building", default=None)
 

@@ -10,7 +10,7 @@ from warploom.ir.op import Value
 from warploom.ir.ops import tile as tiles
 from warploom.ir.ops.debug import Breakpoint
 from warploom.language import core
-from warploom.language.context import Refused, builder, vocabulary
+from warploom.language.context import Refused, builder, current, vocabulary
 from warploom.language.values import Arithmetic, Scalar, Tile, not_a
 
 
@@ -86,7 +86,8 @@ def device_breakpoint(names: Mapping[str, Any]) -> None:
 
     `names` are those that the prompt shall know. On a GPU it does nothing.
     """
-    held = {n: v.value for n, v in names.items() if isinstance(v, Scalar | Tile)}
+    shown = Scalar if current().alone else Scalar | Tile  # one thread has no tile
+    held = {n: v.value for n, v in names.items() if isinstance(v, shown)}
     plain = {n: v for n, v in names.items() if isinstance(v, str | bool | int | float | DType)}
     builder().add(
         Breakpoint(

@@ -23,6 +23,7 @@ from warploom.base.target import Target
 from warploom.codegen.emitter import CudaSource, emit
 from warploom.frontend import build as front_end
 from warploom.frontend.capture import source_key_parts
+from warploom.frontend.stops import Stop
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Stage
 from warploom.ir.ops.grid import WaitForPrevious
@@ -51,6 +52,7 @@ class Request:
     cluster: tuple[int, int, int]
     fast_math: bool
     strict: bool
+    stops: tuple[Stop, ...] = ()  # of the simulator
 
     def classes(self) -> str:
         """The classes and constants of the variant, in one line."""
@@ -88,6 +90,7 @@ def tile_kernel(request: Request) -> Kernel:
         warps=request.warps,
         cluster=request.cluster,
         fast_math=request.fast_math,
+        stops=request.stops,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, NoReturn, overload
 
 from warploom.base.errors import Error, error
 from warploom.frontend.signature import Signature, parse_signature
+from warploom.frontend.stops import Stop
 from warploom.runtime import variant as variants
 from warploom.runtime.arguments import Arguments
 from warploom.runtime.arrays import SIM
@@ -50,6 +51,7 @@ class Kernel:
         self.strict = strict
         self.debug = debug
         self.warps = _warps(warps)
+        self.stops: tuple[Stop, ...] = ()
         self.examples: dict[str, Example] = {}
         self._variants: dict[Any, variants.Variant] = {}
         self._lock = threading.RLock()
@@ -99,7 +101,16 @@ class Kernel:
         _known_options(options)
         held = {name: getattr(self, name) for name in _OPTIONS}
         other = Kernel(self.__wrapped__, **{**held, **options})
-        other.examples = self.examples
+        other.examples, other.stops = self.examples, self.stops
+        return other
+
+    def stopping(self, *stops: Stop) -> Kernel:
+        """This kernel with a prompt before the statements at `(file, line)` pairs: what
+        `breakpoint()` there would do. Its launches raise LaunchError H033 for a line without a
+        statement of it, and on a GPU.
+        """
+        other = self.options()
+        other.stops = (*self.stops, *stops)
         return other
 
     @overload
@@ -161,6 +172,7 @@ class Kernel:
             cluster,
             self.fast_math,
             self.strict,
+            self.stops,
         )
 
     def variant(self, arguments: Arguments, warps: int, cluster: Grid = ALONE) -> variants.Variant:

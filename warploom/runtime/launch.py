@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import statistics
 import time
 from typing import TYPE_CHECKING, Any
 
 from warploom.base.errors import Error, error, error_of
+from warploom.frontend.stops import Stop
 from warploom.runtime import arguments as binding
 from warploom.runtime import compile as compiler
 from warploom.runtime import driver, places
@@ -122,6 +124,12 @@ class Call:
     def arguments(self) -> Arguments:
         """The arguments, matched and classified; raises LaunchError."""
         return binding.bind(self.kernel.name, self.kernel.signature, self.args, self.kwargs)
+
+    def stopping(self, *stops: Stop) -> Call:
+        """The same launch with a prompt before the statements at `(file, line)` pairs."""
+        launcher = copy.copy(self.launcher)
+        launcher.kernel = launcher.kernel.stopping(*stops)
+        return Call(launcher, self.args, self.kwargs)
 
     def run(self) -> None:
         """Make the launch; on a GPU wait for it."""

@@ -224,6 +224,9 @@ def build(request: compiler.Request, place: str) -> Variant:
     """Compile a request for a device; raises CompileError or LaunchError."""
     if place == SIM:
         return SimVariant(*compiler.sim_program(request))
+    if request.stops:
+        hint = "make the arguments with NumPy, or wl.to_numpy(x)"
+        raise error("H033", f"`{request.name}` cannot stop on a GPU", hint=hint)
     device = int(place[4:])
     return GpuVariant(compiler.gpu_image(request, target_for(device)), device)
 

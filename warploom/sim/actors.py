@@ -35,6 +35,7 @@ class Actor:
     """A replica of a role, or all warps of a block that has no roles. `role` is empty there."""
 
     __slots__ = (
+        "begun",
         "bulk",
         "fenced",
         "matrix",
@@ -54,6 +55,7 @@ class Actor:
         self.role, self.replica, self.warps = role, replica or 0, warps
         self.number = number  # of this actor in the block
         self.registers = registers
+        self.begun = False
         self.wait: Wait | None = None
         self.fenced = False  # a fence of the matrix unit since its last group
         self.weight = 1.0
@@ -145,6 +147,7 @@ class Scheduler:
     def _advance(self, actor: Actor) -> bool:
         """Run an actor to its next wait; False where it has ended."""
         self.steps += 1
+        actor.begun = True
         try:
             actor.wait = next(actor.run)
         except StopIteration:

@@ -186,9 +186,13 @@ class BlockState:
 
     def helped_by(self, address: int) -> str:
         """Who completes phases of a barrier, in words."""
-        owner = self.owner_of(address)
-        roles = self.signallers.get(owner.buffer, []) if owner is not None else []
+        roles = self.roles_that_signal(address)
         return f"from {' and '.join(f'`{r}`' for r in roles)}" if roles else "which no role brings"
+
+    def roles_that_signal(self, address: int) -> list[str]:
+        """The roles that arrive at a barrier, or let copies complete on it."""
+        owner = self.owner_of(address)
+        return self.signallers.get(owner.buffer, []) if owner is not None else []
 
     # ---- work under way --------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
@@ -14,14 +14,21 @@ from warploom.base.diagnostics import Span, shown_path
 from warploom.base.dtypes import DType, bf16
 from warploom.ir.layout.layout import Layout
 from warploom.ir.op import Loc
+from warploom.sim import situation
 from warploom.sim.conversions import widen_bf16
 from warploom.sim.memory import Memory
 from warploom.sim.values import dense, scalar_array
+
+if TYPE_CHECKING:
+    from warploom.sim.actors import Actor
+    from warploom.sim.block import BlockState
 
 HELP = """\
 p NAME        the value of a name in the kernel, tiles as arrays
 names         the names that can be printed
 memory NAME   what a tensor or a shared buffer holds
+roles         where each role is, and what it waits for
+barriers      the phase of each barrier, and what it lacks
 next          run to the next source line of this block
 continue      run to the next breakpoint
 finish        run without stopping again
@@ -47,7 +54,15 @@ class Stop:
     names: dict[str, Shown]
     memories: dict[str, Memory]
     constants: tuple[str, ...] = ()
-    count: int = 1
+    state: BlockState | None = None
+    actor: Actor | None = None
+
+    @property
+    def who(self) -> str:
+        """The block, and the role that has stopped where there are some."""
+        if self.actor is None or self.state is None or not self.actor.role:
+            return f"block {self.block}"
+        return f"block {self.block}, {self.actor.name(self.state.replicas[self.actor.role])}"
 
 
 @dataclass
@@ -82,7 +97,7 @@ class Prompt:
         self.line = (at.loc.file, at.loc.line)
         self.stepping = False
         text = Span.at(at.loc).source().strip()
-        self.say(f"{shown_path(at.loc.file)}:{at.loc.line}, block {at.block}: {text}")
+        self.say(f"{shown_path(at.loc.file)}:{at.loc.line}, {at.who}: {text}")
         while True:
             command, _, rest = self._ask().partition(" ")
             go_on = self._obey(at, command, rest.strip())
@@ -100,6 +115,8 @@ class Prompt:
             "p": self._print,
             "names": self._names,
             "memory": self._memory,
+            "roles": self._roles,
+            "barriers": self._barriers,
         }
         action = actions.get(command)
         if action is None:
@@ -133,6 +150,12 @@ class Prompt:
             self.say(f"no memory {name!r}; there are: {', '.join(sorted(at.memories))}")
             return
         self.say(f"{name} = {contents(memory)} ({memory.dtype})")
+
+    def _roles(self, at: Stop, rest: str) -> None:
+        self.say("\n".join(situation.roles(at.state, at.actor, at.loc)))
+
+    def _barriers(self, at: Stop, rest: str) -> None:
+        self.say("\n".join(situation.barriers(at.state)))
 
 
 def contents(memory: Memory) -> np.ndarray:

@@ -14,13 +14,14 @@ from typing import Any
 import warploom.sim.rules
 import warploom.sim.shadow_sync  # noqa: F401  (registers the rules)
 from warploom.ir.kernel import Kernel, walk
-from warploom.ir.op import Block, Op, Value
+from warploom.ir.op import Block, Loc, Op, Value
 from warploom.ir.ops.control import For, Yield
 from warploom.ir.ops.debug import Breakpoint
 from warploom.ir.ops.shared_memory import BufferOp
 from warploom.ir.ops.wgmma import Mma
 from warploom.ir.types import Buffer, Regs, Scalar, Tensor
-from warploom.sim.machine import Batch, Slots, Step
+from warploom.sim.machine import Batch, Slots, Step, sequence
+from warploom.sim.memory import Memory
 from warploom.sim.prompt import Shown, Stop
 from warploom.sim.registry import simulates
 from warploom.sim.rules.wgmma import settled
@@ -207,7 +208,7 @@ class Translator:
         names, memories = self.names(), self.memories()
         place = (op.loc.file, op.loc.line)
 
-        def stepped(s: Slots, m: Batch) -> None:
+        def look(s: Slots, m: Batch) -> None:
             prompt = m.launch.prompt
             if prompt.stepping and prompt.line != place:
                 # Of several values of one name, the latest that has been computed.
@@ -218,10 +219,23 @@ class Translator:
                     if s[slot] is not None
                 }
                 held = {name: s[slot] for name, slot in memories if s[slot] is not None}
-                prompt.stop(Stop(op.loc, m.launch.name_block(int(m.linear[0])), shown, held))
-            step(s, m)
+                prompt.stop(self.stop(op.loc, m, shown, held))
 
-        return stepped
+        return sequence((look, step))
+
+    def stop(
+        self,
+        loc: Loc,
+        m: Batch,
+        names: dict[str, Shown],
+        memories: dict[str, Memory],
+        constants: tuple[str, ...] = (),
+    ) -> Stop:
+        """Where a block stands, for the prompt."""
+        made = Stop(loc, m.launch.name_block(int(m.linear[0])), names, memories, constants)
+        if self.waits:
+            made.state, made.actor = m.state, m.actor
+        return made
 
     def _dead(self, op: Op, block: Block) -> tuple[int, ...]:
         if self.prompts:

@@ -16,7 +16,7 @@ from warploom.ir.types import Regs, Scalar
 from warploom.sim import faults
 from warploom.sim.conversions import widen_bf16
 from warploom.sim.machine import Batch, Slots, Step
-from warploom.sim.prompt import Shown, Stop
+from warploom.sim.prompt import Shown
 from warploom.sim.registry import simulates
 from warploom.sim.values import dense, scalar_array
 
@@ -99,8 +99,7 @@ def stop(t: Translator, op: debug.Breakpoint) -> Step:
             assert isinstance(type, Scalar | Regs)
             names[name] = Shown(s[slot], type.dtype, layout, isinstance(type, Scalar))
         memories = {name: s[slot] for name, slot in params if s[slot] is not None}
-        block = m.launch.name_block(int(m.linear[0]))
-        m.launch.prompt.stop(Stop(op.loc, block, names, memories, op.constants))
+        m.launch.prompt.stop(t.stop(op.loc, m, names, memories, op.constants))
 
     return step
 
