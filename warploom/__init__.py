@@ -57,12 +57,13 @@ if TYPE_CHECKING:
         tanh,
         where,
     )
-    from warploom.language.barrier import barrier, fence_async
+    from warploom.language.barrier import barrier, fence, fence_async, named_barrier
     from warploom.language.control import range, unroll
     from warploom.language.copy import copy_async, copy_commit, copy_wait
     from warploom.language.debug import device_assert, device_print
     from warploom.language.function import function
     from warploom.language.grid import launch_dependents, wait_for_previous
+    from warploom.language.lanes import ballot, lane_id, shuffle, thread_id, warp_id, warp_sync
     from warploom.language.pipe import pipe
     from warploom.language.product import dot_async
     from warploom.language.regions import one_thread
@@ -104,12 +105,13 @@ _MODULES = {
     "base.errors": "CheckError CompileError Error LaunchError ModelError ShapeError",
     "language.arithmetic": "abs ceil cos erf exp exp2 floor fma log log2 maximum minimum rcp round "
     "rsqrt sin sqrt tanh where",
-    "language.barrier": "barrier fence_async",
+    "language.barrier": "barrier fence fence_async named_barrier",
     "language.control": "range unroll",
     "language.copy": "copy_async copy_commit copy_wait",
     "language.debug": "device_assert device_print",
     "language.function": "function",
     "language.grid": "launch_dependents wait_for_previous",
+    "language.lanes": "ballot lane_id shuffle thread_id warp_id warp_sync",
     "language.pipe": "pipe",
     "language.product": "dot_async",
     "language.regions": "one_thread",
@@ -153,6 +155,7 @@ __all__ = [
     "arange",
     "argmax",
     "argmin",
+    "ballot",
     "barrier",
     "bf16",
     "boolean",
@@ -174,6 +177,7 @@ __all__ = [
     "f16",
     "f32",
     "f64",
+    "fence",
     "fence_async",
     "floor",
     "fma",
@@ -188,6 +192,7 @@ __all__ = [
     "i32",
     "i64",
     "kernel",
+    "lane_id",
     "launch_dependents",
     "load",
     "log",
@@ -196,6 +201,7 @@ __all__ = [
     "maximum",
     "min",
     "minimum",
+    "named_barrier",
     "num_programs",
     "one_thread",
     "pipe",
@@ -208,6 +214,7 @@ __all__ = [
     "rsqrt",
     "scalar",
     "shared",
+    "shuffle",
     "sin",
     "sqrt",
     "stats",
@@ -215,6 +222,7 @@ __all__ = [
     "sum",
     "synchronize",
     "tanh",
+    "thread_id",
     "to_device",
     "to_numpy",
     "u8",
@@ -223,6 +231,8 @@ __all__ = [
     "u64",
     "unroll",
     "wait_for_previous",
+    "warp_id",
+    "warp_sync",
     "where",
     "zeros",
 ]

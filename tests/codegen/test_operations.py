@@ -51,6 +51,8 @@ def register_operations(m, dtype: DType, x, y) -> list:
     for other in ALL:
         found += legal(m, registers.Cast(value=x, dtype=other))
     found += legal(m, lanes.ShuffleXor(value=x, mask=16))
+    found += legal(m, lanes.Shuffle(value=x, lane=at))
+    found += legal(m, lanes.Ballot(value=x))
     chosen = m.build.emit(registers.Compare(lhs=x, rhs=y, kind="ne"))
     found += legal(m, registers.Select(condition=chosen, yes=x, no=y))
     return found

@@ -53,7 +53,7 @@ first=(-1, -1,), barrier=(-1, -1,)] {
     %t: f32<64x128> = wgmma.wait(%acc.3) [pending=0]
     %u: f32<8x16> = shared.load(%o)
     shared.store(%o, %u)
-    sync.fence_async() [why="to be copied"]
+    sync.fence_async() [why="to be copied", space="shared"]
     control.one_thread() [per="warp", meet=False] {
       mbarrier.arrive(%bar.1) [count=1]
       control.yield([])

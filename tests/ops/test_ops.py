@@ -15,6 +15,7 @@ from tests.ops import (
     registers,
     scalar,
     shared,
+    sync,
     tensor,
     tile,
     tma,
@@ -28,7 +29,7 @@ from warploom.testing.devices import SimDevice
 
 FAMILIES = (
     *(arithmetic, control, debug, lanes, mbarrier, memory, registers, scalar, shared, tensor, tile),
-    *(tma, wgmma, grid),
+    *(sync, tma, wgmma, grid),
 )
 CASES: list[Case] = [case for family in FAMILIES for case in family.CASES]
 

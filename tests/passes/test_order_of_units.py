@@ -33,6 +33,9 @@ HEAD = """
 """
 
 
+FENCE = 'sync.fence_async() [why="mine", space="shared"]\n'
+
+
 def put(buffer: str) -> str:
     return f"shared_memory.store(%{buffer}, %v, %o, _) [axis=0, vec=1]\n"
 
@@ -129,10 +132,15 @@ def marks(program: str, warps: int = 4) -> str:
         # A barrier for something else is no fence.
         (put("a") + put("b") + get("b") + one(box_out("a")), "ww|rf|[O"),
         # A fence of the kernel's own is one; all must still meet.
-        (put("a") + 'sync.fence_async() [why="mine"]\n' + one(box_out("a")), "wf|[O"),
         (
-            put("a") + 'sync.fence_async() [why="mine"]\n'
-            'sync.barrier() [threads=128, id=0, why="mine", per_replica=False]\n' + dot("a"),
+            put("a") + 'sync.fence_async() [why="mine", space="shared"]\n' + one(box_out("a")),
+            "wf|[O",
+        ),
+        (
+            put("a")
+            + FENCE
+            + 'sync.barrier() [threads=128, id=0, why="mine", per_replica=False]\n'
+            + dot("a"),
             "wf|M",
         ),
     ],

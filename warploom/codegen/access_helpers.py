@@ -198,10 +198,14 @@ def store(
     return name
 
 
-def shuffle_xor(prelude: Prelude, dtype: DType) -> str:
-    """Enter the butterfly exchange of one register of a dtype and return its name."""
-    name = f"shfl_xor_{dtype.name}"
-    prelude.make(name, lambda: _shuffle(name, dtype))
+_SHUFFLES = {"xor": ("bfly", "mask"), "idx": ("idx", "lane")}
+
+
+def shuffle(prelude: Prelude, dtype: DType, kind: str) -> str:
+    """Enter the exchange of one register of a dtype, with lane xor mask ("xor") or with a lane by
+    number ("idx"), and return its name."""
+    name = f"shfl_{kind}_{dtype.name}"
+    prelude.make(name, lambda: _shuffle(name, dtype, *_SHUFFLES[kind]))
     return name
 
 
@@ -218,24 +222,24 @@ _BITS = {
 }
 
 
-def _shuffle(name: str, dtype: DType) -> Helper:
+def _shuffle(name: str, dtype: DType, form: str, by: str) -> Helper:
     c = c_type(dtype)
-    step = "shfl.sync.bfly.b32 %0, %0, %1, 0x1f, 0xffffffff;"
-    head = f"{INLINE} {c} {name}({c} x, int mask) {{\n"
+    step = f"shfl.sync.{form}.b32 %0, %0, %1, 0x1f, 0xffffffff;"
+    head = f"{INLINE} {c} {name}({c} x, int {by}) {{\n"
     kind = tuple(n for n in HALF if n == dtype.name)
     if dtype.bits < 64:
         into, back = _BITS.get(dtype.name, ("x", f"({c})w"))
         text = (
             f"{head}  u32 w = {into};\n"
-            f'  asm volatile("{step}" : "+r"(w) : "r"(mask));\n  return {back};\n}}'
+            f'  asm volatile("{step}" : "+r"(w) : "r"({by}));\n  return {back};\n}}'
         )
         return Helper(text, ("u32", *kind))
     into = "__double_as_longlong(x)" if dtype.is_float else "x"
     back = "__longlong_as_double(w)" if dtype.is_float else f"({c})w"
     text = (
         f"{head}  u64 w = {into};\n  u32 low = w, high = w >> 32;\n"
-        f'  asm volatile("{step}" : "+r"(low) : "r"(mask));\n'
-        f'  asm volatile("{step}" : "+r"(high) : "r"(mask));\n'
+        f'  asm volatile("{step}" : "+r"(low) : "r"({by}));\n'
+        f'  asm volatile("{step}" : "+r"(high) : "r"({by}));\n'
         f"  w = low | (u64)high << 32;\n  return {back};\n}}"
     )
     return Helper(text, ("u32", "u64"))

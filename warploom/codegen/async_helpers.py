@@ -97,6 +97,12 @@ _HELPERS: dict[str, Helper] = {
         ("u32",),
     ),
     "fence_async": _statement("fence_async", "", "fence.proxy.async.shared::cta"),
+    "fence_async_global": _statement("fence_async_global", "", "fence.proxy.async.global"),
+    "fence_async_all": _statement("fence_async_all", "", "fence.proxy.async"),
+    "fence_block": _statement("fence_block", "", "fence.acq_rel.cta"),
+    "fence_cluster": _statement("fence_cluster", "", "fence.acq_rel.cluster"),
+    "fence_gpu": _statement("fence_gpu", "", "fence.acq_rel.gpu"),
+    "fence_system": _statement("fence_system", "", "fence.acq_rel.sys"),
     "fence_barrier_init": _statement(
         "fence_barrier_init", "", "fence.mbarrier_init.release.cluster"
     ),

@@ -33,6 +33,7 @@ _PTX = (
     ("ld.shared", "ld.shared."),
     ("st.shared", "st.shared."),
     ("shfl", "shfl.sync."),
+    ("vote", "vote.sync."),
     ("bar.warp", "bar.warp.sync"),
     ("bar", "bar."),
     ("bar", "barrier."),
@@ -57,6 +58,8 @@ _BEFORE = re.compile(r"^\s*(?:\w+:\s*)?(?:@!?%?\w+\s+)?")
 # Operations that are one instruction.
 _ONE: dict[type[Op], str] = {
     sync.Barrier: "bar",
+    sync.Arrive: "bar",
+    sync.Fence: "fence",
     sync.WarpSync: "bar.warp",
     sync.FenceAsync: "fence",
     sync.FenceBarrierInit: "fence",
@@ -121,7 +124,9 @@ def _of(op: Op) -> tuple[tuple[str, int], ...]:
             return (("ld.shared", _registers(op.offset)),)
         case shared_memory.Store():
             return (("st.shared", _registers(op.offset)),)
-        case lanes.ShuffleXor():
+        case lanes.Ballot():
+            return (("vote", _registers(op.value)),)
+        case lanes.ShuffleXor() | lanes.Shuffle():
             held = op.value.type
             assert isinstance(held, Regs)
             return (("shfl", _registers(op.value) * shuffles_of(held.dtype)),)

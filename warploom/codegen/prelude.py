@@ -251,6 +251,18 @@ FIXED: dict[str, Helper] = {
         f"{INLINE} void bar_sync_at(int id) {{\n"
         '  asm volatile("bar.sync %0, %1;" :: "r"(id), "n"(THREADS) : "memory");\n}'
     ),
+    "bar_arrive": Helper(
+        "template <int ID, int THREADS>\n"
+        f"{INLINE} void bar_arrive() {{\n"
+        '  asm volatile("bar.arrive %0, %1;" :: "n"(ID), "n"(THREADS) : "memory");\n}'
+    ),
+    "vote_ballot": Helper(
+        f"{INLINE} int vote_ballot(bool yes) {{\n"
+        "  int mask;\n"
+        '  asm volatile("{ .reg .pred p; setp.ne.b32 p, %1, 0; '
+        'vote.sync.ballot.b32 %0, p, 0xffffffff; }" : "=r"(mask) : "r"((int)yes));\n'
+        "  return mask;\n}"
+    ),
     "bar_warp_sync": Helper(
         f"{INLINE} void bar_warp_sync() {{\n"
         '  asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");\n}'

@@ -29,6 +29,7 @@ from warploom.language import (
     control,
     copy,
     debug,
+    lanes,
     pipe,
     product,
     roles,
@@ -50,6 +51,7 @@ FAMILIES = (
     control,
     copy,
     debug,
+    lanes,
     pipe,
     product,
     language_regions,
@@ -89,7 +91,7 @@ def build(
     source = signature.source
     values = _parameters(source, params)
     builder = Builder(Block(), source.place(source.tree))
-    held = Building(builder, cluster=cluster)
+    held = Building(builder, warps=warps, cluster=cluster)
     names: dict[str, Any] = {name: _constant(name, value) for name, value in constants.items()}
     for number, value in enumerate(values):
         wrapped = Tensor(value, number) if isinstance(value.type, TensorType) else Scalar(value)

@@ -1,4 +1,5 @@
-"""mbarriers by hand: arrivals, announced bytes, waits by parity."""
+"""Barriers by hand: mbarriers with arrivals, announced bytes and waits by parity, named barriers,
+fences."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from warploom.language.context import (
     Refused,
     builder,
     current,
+    need_all_threads,
     need_one_thread,
     need_top,
     vocabulary,
@@ -117,13 +119,91 @@ def barrier(count: int = 1, arrivals: int = 1) -> Barrier:
     return Barrier(builder().emit(made), count)
 
 
+class NamedBarrier(Handle):
+    """A barrier of the hardware for a fixed number of threads, of one role or of several."""
+
+    attributes = ("sync", "arrive")
+
+    def __init__(self, number: int, threads: int) -> None:
+        self.number, self.threads = number, threads
+
+    def __repr__(self) -> str:
+        return f"a named barrier of {self.threads} threads"
+
+    def sync(self) -> None:
+        """Arrive, and wait until as many threads have arrived as the barrier counts; what they
+        wrote before is seen after.
+
+        Executes: all threads of the role.
+        Since: sm_80.
+        PTX: bar.sync.
+        """
+        self._meet(waits=True)
+
+    def arrive(self) -> None:
+        """Arrive and go on; others wait for it with `sync`.
+
+        Executes: all threads of the role.
+        Since: sm_80.
+        PTX: bar.arrive.
+        """
+        self._meet(waits=False)
+
+    def _meet(self, *, waits: bool) -> None:
+        need_all_threads("a named barrier counts whole warps")
+        builder().add(sync.Meet(number=self.number, threads=self.threads, waits=waits))
+
+
 @vocabulary
-def fence_async() -> None:
-    """Order this thread's earlier ordinary accesses to shared memory before asynchronous ones.
+def named_barrier(threads: int) -> NamedBarrier:
+    """A barrier of the hardware at which `threads` threads meet: those of every role that comes
+    there, whether it waits or only arrives. Its number comes from the block's 16.
+
+    Shapes: none; `threads` is a constant, whole warps.
+    Executes: the block, before its roles split.
+    Since: sm_80.
+    PTX: bar.sync, bar.arrive.
+    """
+    _constant("threads", threads, 32)
+    if threads % 32:
+        raise Refused(
+            "P028",
+            f"{threads} threads are not whole warps",
+            argument="threads",
+            hint=f"the nearest: {threads // 32 * 32}",
+        )
+    need_top("a named barrier")
+    held = current()
+    held.named += 1
+    return NamedBarrier(held.named - 1, threads)
+
+
+@vocabulary
+def fence_async(space: str = "shared") -> None:
+    """Order this thread's earlier ordinary accesses before later asynchronous ones (copy engine,
+    matrix unit): in the block's "shared" memory, in "global" memory, or in "all".
 
     Shapes: none.
     Executes: every thread that reaches it.
     Since: sm_90.
-    PTX: fence.proxy.async.shared::cta.
+    PTX: fence.proxy.async.
     """
-    builder().add(sync.FenceAsync(why="written in the kernel"))
+    if space not in sync.SPACES:
+        raise Refused("T015", '`space` is "shared", "global" or "all"', argument="space")
+    builder().add(sync.FenceAsync(why="written in the kernel", space=space))
+
+
+@vocabulary
+def fence(scope: str = "gpu") -> None:
+    """Order this thread's earlier accesses to memory before its later ones, as all threads of
+    `scope` see them: "block", "cluster", "gpu" or "system".
+
+    Shapes: none.
+    Executes: every thread that reaches it.
+    Since: sm_80 ("cluster": sm_90).
+    PTX: fence.acq_rel.
+    """
+    if scope not in sync.SCOPES:
+        words = ", ".join(f'"{s}"' for s in sync.SCOPES)
+        raise Refused("T015", f"`scope` is one of {words}", argument="scope")
+    builder().add(sync.Fence(scope=scope))

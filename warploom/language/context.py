@@ -99,6 +99,8 @@ class Building:
     put: Any = None  # the open `put` of that role
     alone: bool = False
     cluster: tuple[int, int, int] = (1, 1, 1)
+    warps: int = 4  # of the block before roles divide it
+    named: int = 0  # barriers that the kernel has named
     pipes: list[Any] = field(default_factory=list)
     top: Block = field(init=False)
 
@@ -158,6 +160,22 @@ def need_one_thread(what: str) -> None:
             "P020",
             f"every thread that comes here would {what}",
             hint="put it under `with wl.one_thread():`",
+        )
+
+
+def acting_warps() -> int:
+    """How many warps act on what is being read: those of the role, or of the block."""
+    held = current()
+    return held.warps if held.role is None else held.role.warps
+
+
+def need_all_threads(what: str) -> None:
+    """Refuse what whole warps do, in a region of one thread."""
+    if current().alone:
+        raise Refused(
+            "P027",
+            f"one thread acts here, and {what}",
+            hint="put it outside of the region of one thread",
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_NO_THREADS = "nothing: a kernel works on tiles, and `wl.program_id(axis)` says which block it is"
+_NO_THREADS = "`wl.thread_id()`, a tile; `wl.program_id(axis)` says which block it is"
 _NO_BARRIER = "nothing: the compiler puts barriers where threads exchange data"
 _NO_ATOMICS = "a store by each block to a place of its own, and a second kernel that adds them up"
 _PRODUCT = (
@@ -35,10 +35,12 @@ OF_PACKAGE = {
     "static_assert": "`assert`",
     "static_print": "`print`",
     "printf": "`print`",
-    "thread_id": _NO_THREADS,
     "thread_idx": _NO_THREADS,
     "threadIdx": _NO_THREADS,
     "blockIdx": "`wl.program_id(axis)`",
+    "setmaxnreg": '`wl.role("math", warps=4, registers=232)`',
+    "threadfence": '`wl.fence("gpu")`',
+    "syncwarp": "`wl.warp_sync()`",
     "block_id": "`wl.program_id(axis)`",
     "gridDim": "`wl.num_programs(axis)`",
     "syncthreads": _NO_BARRIER,

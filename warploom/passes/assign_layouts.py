@@ -16,11 +16,11 @@ from math import prod
 from warploom.base.errors import error
 from warploom.base.target import Target
 from warploom.ir.kernel import Kernel, walk
-from warploom.ir.layout.fragments import WARPGROUP, accumulator
+from warploom.ir.layout.fragments import WARPGROUP, accumulator, one_a_thread
 from warploom.ir.layout.layout import Layout
 from warploom.ir.layout.natural import natural
 from warploom.ir.op import Block, Op, Value
-from warploom.ir.ops import shared, tile, wgmma
+from warploom.ir.ops import lanes, shared, tile, wgmma
 from warploom.ir.ops.control import For, If
 from warploom.ir.roles import walk_roles
 from warploom.ir.types import Tensor, Tile
@@ -30,6 +30,9 @@ Relation = Callable[[Layout], Layout | None]  # None: no such slice, the value g
 _ELEMENTWISE = (tile.Binary, tile.Unary, tile.Fma, tile.Compare, tile.Select, tile.Cast)
 _FREE = (tile.Splat, tile.Arange)
 _ACCESS_BYTES = 16
+_OF_PRODUCTS = (wgmma.Begin, wgmma.Dot, wgmma.Settle, wgmma.Wait)
+_OF_THREADS = (lanes.Number, lanes.Read, lanes.Vote)
+_DICTATED = (*_OF_PRODUCTS, *_OF_THREADS)
 
 
 def assign_layouts(kernel: Kernel, target: Target) -> None:
@@ -146,9 +149,9 @@ class _Classes:
             for block in op.regions():
                 for given, result in zip(block.ops[-1].operand_values(), op.results, strict=True):
                     self.join(given, result)
-        elif isinstance(op, wgmma.Begin | wgmma.Dot | wgmma.Settle | wgmma.Wait):
-            self.join(op.acc, op.result)
-            self.anchor(op.result, _accumulator(op, warps))
+        elif isinstance(op, _DICTATED):
+            self.join(op.result, *_sharing(op))
+            self.anchor(op.result, _dictated(op, warps))
         elif isinstance(op, tile.Load | tile.Store | shared.Load | shared.Store | tile.Gather):
             self.note_access(op)
         else:
@@ -200,6 +203,30 @@ class _Classes:
         layout = self.info[self.find(value)].layout
         assert layout is not None
         return layout
+
+
+def _sharing(op: Op) -> Iterator[Value]:
+    """Operands that lie where the hardware wants the result."""
+    if isinstance(op, _OF_PRODUCTS):
+        yield op.acc
+    else:
+        yield from op.operand_values()
+
+
+def _dictated(op: Op, warps: int) -> Layout:
+    """The layout that the hardware wants; raises CompileError L014, P029."""
+    if isinstance(op, _OF_PRODUCTS):
+        return _accumulator(op, warps)
+    given = tile.tile_of(op.result).shape[0]
+    if given != 32 * warps:
+        raise error(
+            "P029",
+            f"a tile of {given} elements for {32 * warps} threads",
+            op.loc,
+            label="before the roles",
+            hint=f"use it inside a role, or launch with warps={warps}",
+        )
+    return one_a_thread(warps)
 
 
 def _accumulator(op: wgmma.Begin | wgmma.Dot | wgmma.Settle | wgmma.Wait, warps: int) -> Layout:

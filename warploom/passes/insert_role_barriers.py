@@ -17,7 +17,7 @@ from warploom.ir.op import Block, Op
 from warploom.ir.ops import tma, wgmma
 from warploom.ir.ops.control import For, If, OneThread
 from warploom.ir.ops.roles import Split
-from warploom.ir.ops.sync import Barrier, FenceAsync, WarpSync
+from warploom.ir.ops.sync import Arrive, Barrier, FenceAsync, WarpSync
 from warploom.passes.touches import COPY, PRODUCT, Memory, Touch, arrives
 
 Touches = frozenset[Touch]
@@ -91,9 +91,18 @@ class _Inserter:
                 self.roles(op, state, ops)
             else:
                 state = self.meet(op, self.accesses(op), state, ops)
+                state = self.hand_over(op, state, ops)
                 state = self.after(op, state)
             ops.append(op)
         block.ops = ops
+        return state
+
+    def hand_over(self, op: Op, state: Open, ops: list[Op]) -> Open:
+        """A barrier of other roles too lets their units go on with what this role did."""
+        others = isinstance(op, Arrive) or (isinstance(op, Barrier) and op.id != self.barrier_id)
+        if others and state.unfenced:
+            ops.append(FenceAsync(why="what the role did, then other roles", loc=op.loc))
+            state = replace(state, unfenced=_NONE)
         return state
 
     def accesses(self, op: Op) -> list[Touch]:
@@ -106,7 +115,7 @@ class _Inserter:
         if isinstance(op, Barrier) or (isinstance(op, WarpSync) and self.warps == 1):
             return state.met()
         if isinstance(op, FenceAsync):
-            return replace(state, unfenced=_NONE)
+            return state if op.space == "global" else replace(state, unfenced=_NONE)
         if isinstance(op, wgmma.WaitGroup | wgmma.Drain):
             return state.waited(PRODUCT, op.pending)
         if isinstance(op, tma.Wait):

@@ -19,7 +19,7 @@ from warploom.ir.op import Block, Op, Value
 from warploom.ir.ops import scalar, tensor, tile
 from warploom.ir.ops.control import For, If, OneThread
 from warploom.ir.ops.roles import Split
-from warploom.ir.ops.sync import Barrier, WarpSync
+from warploom.ir.ops.sync import Barrier, Meet, WarpSync
 from warploom.ir.types import Tensor, Tile
 
 
@@ -82,7 +82,7 @@ class _Inserter:
                     ops.append(self.barrier(f"{min(enemies)}, then {touch.what}", op))
                     pending = frozenset()
                 pending |= {touch}
-            elif isinstance(op, Barrier) or (isinstance(op, WarpSync) and self.warps == 1):
+            elif self.meets(op):
                 pending = frozenset()
             elif isinstance(op, For):
                 pending = self.loop(op, pending)
@@ -97,6 +97,12 @@ class _Inserter:
             ops.append(op)
         block.ops = ops
         return pending
+
+    def meets(self, op: Op) -> bool:
+        """Whether all warps meet at an operation."""
+        if isinstance(op, Meet):
+            return op.waits
+        return isinstance(op, Barrier) or (isinstance(op, WarpSync) and self.warps == 1)
 
     def loop(self, op: For, pending: frozenset[_Touch]) -> frozenset[_Touch]:
         """The body is walked twice: the second walk enters it with what its end leaves open."""

@@ -12,6 +12,8 @@ from warploom.ir.kernel import Kernel
 from warploom.ir.op import Block
 from warploom.ir.ops.control import Yield
 from warploom.ir.ops.roles import Split
+from warploom.ir.ops.sync import Meet
+from warploom.ir.roles import walk_roles
 
 GROUP = 4  # warps of a warpgroup
 _LEAST, _MOST, _GRANULE = 24, 240, 8
@@ -28,6 +30,7 @@ def place_roles(kernel: Kernel, target: Target) -> None:
     """
     split = next((op for op in kernel.body.ops if isinstance(op, Split)), None)
     if split is None:
+        _name_barriers(kernel, 1, target, roles=False)
         return
     _pad(split)
     split.first = _first_warps(split)
@@ -35,6 +38,8 @@ def place_roles(kernel: Kernel, target: Target) -> None:
     if kernel.warps * 32 > target.threads_per_block:
         raise _too_many_threads(split, kernel.warps, target)
     split.barrier = _barriers(split, target)
+    own = [n * (w > 1) for w, n in zip(split.warps, split.replicas, strict=True)]
+    _name_barriers(kernel, 1 + sum(own), target, roles=True)
     split.registers = _registers(split, kernel.warps, target)
 
 
@@ -89,6 +94,34 @@ def _barriers(split: Split, target: Target) -> tuple[int, ...]:
             hint="use fewer replicas",
         )
     return tuple(numbers)
+
+
+def _name_barriers(kernel: Kernel, first: int, target: Target, *, roles: bool) -> None:
+    """The barriers that the kernel names come after those of the roles."""
+    outside = set(kernel.body.ops)
+    for op, warps in walk_roles(kernel):
+        if not isinstance(op, Meet):
+            continue
+        own = 32 * warps
+        if own > op.threads or (own < op.threads and (op in outside or not roles)):
+            raise error(
+                "P028",
+                f"a named barrier of {op.threads} threads cannot count the {own} that come here",
+                op.loc,
+                label=f"{warps} warps come here",
+                hint="give it the threads of all roles that meet there: "
+                "`wl.named_barrier(threads=256)` for two of 4 warps",
+            )
+        op.id = first + op.number
+        if op.id >= target.named_barriers:
+            raise error(
+                "B011",
+                f"the kernel names {op.number + 1} barriers or more, and a block has "
+                f"{target.named_barriers}",
+                op.loc,
+                notes=[f"{first} are taken: one of the block, the others of replicas of roles"],
+                hint="name fewer, or use mbarriers: `wl.barrier()`",
+            )
 
 
 @dataclass(slots=True)

@@ -22,6 +22,7 @@ from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.memory import read, read_where
 from warploom.sim.registry import shadows
 from warploom.sim.rules.global_memory import Global, put
+from warploom.sim.rules.lanes import read_lanes
 from warploom.sim.rules.registers import joined, slice_of_axis, view_of_axes
 from warploom.sim.rules.shared_memory import Shared
 from warploom.sim.shadow import written
@@ -115,6 +116,24 @@ def slice_registers(t: Translator, op: registers.Slice) -> Step:
 def shuffle_xor(t: Translator, op: lanes.ShuffleXor) -> Step:
     order = np.arange(32) ^ op.mask
     return _moved(t, op, lambda f: f if f.shape[-1] == 1 else f.take(order, axis=-1))
+
+
+@shadows(lanes.Shuffle)
+def shuffle(t: Translator, op: lanes.Shuffle) -> Step:
+    a, lane, d = t.slot(op.value), t.slot(op.lane), t.slot(op.result)
+
+    def step(s: Slots, m: Batch) -> None:
+        shadow = m.shadow[a]
+        if shadow is not None:
+            shadow = shadow.map(lambda flags: read_lanes(flags, dense(s[lane])))
+        m.shadow[d] = both(shadow, m.shadow[lane])
+
+    return step
+
+
+@shadows(lanes.Ballot)
+def ballot(t: Translator, op: lanes.Ballot) -> Step:
+    return _moved(t, op, lambda flags: np.logical_and.reduce(flags, -1, keepdims=True))
 
 
 @shadows(registers.ToScalar)

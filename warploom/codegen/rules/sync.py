@@ -19,6 +19,12 @@ def barrier(out: Emitter, op: ops.Barrier) -> None:
     out.lines.add(f"bar_sync<{op.id}, {op.threads}>();{_why(op.why)}")
 
 
+@emits(ops.Arrive)
+def arrive(out: Emitter, op: ops.Arrive) -> None:
+    out.prelude.use("bar_arrive")
+    out.lines.add(f"bar_arrive<{op.id}, {op.threads}>();")
+
+
 @emits(ops.WarpSync)
 def warp_sync(out: Emitter, op: ops.WarpSync) -> None:
     out.prelude.use("bar_warp_sync")
@@ -27,7 +33,13 @@ def warp_sync(out: Emitter, op: ops.WarpSync) -> None:
 
 @emits(ops.FenceAsync)
 def fence_async(out: Emitter, op: ops.FenceAsync) -> None:
-    out.lines.add(f"{async_helpers.use(out.prelude, 'fence_async')}();{_why(op.why)}")
+    name = "fence_async" if op.space == "shared" else f"fence_async_{op.space}"
+    out.lines.add(f"{async_helpers.use(out.prelude, name)}();{_why(op.why)}")
+
+
+@emits(ops.Fence)
+def fence(out: Emitter, op: ops.Fence) -> None:
+    out.lines.add(f"{async_helpers.use(out.prelude, f'fence_{op.scope}')}();")
 
 
 @emits(ops.FenceBarrierInit)

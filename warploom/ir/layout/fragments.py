@@ -1,9 +1,9 @@
-"""Register layouts that the matrix unit dictates. Source: PTX ISA, "Register Fragments and Shared
-Memory Matrix Layouts" of wgmma."""
+"""Register layouts that the hardware dictates: one element a thread, and those of the matrix unit.
+Source: PTX ISA, "Register Fragments and Shared Memory Matrix Layouts" of wgmma."""
 
 from __future__ import annotations
 
-from warploom.ir.layout.layout import Layout, Mode, Place
+from warploom.ir.layout.layout import LANES, Layout, Mode, Place
 
 WARPGROUP = 4  # warps
 
@@ -33,3 +33,9 @@ def accumulator(shape: tuple[int, int], warps: int) -> Layout:
         ),
         warps,
     )
+
+
+def one_a_thread(warps: int) -> Layout:
+    """Element i in thread i of `warps` warps."""
+    modes = (Mode(Place.LANE, LANES, 0, 1), Mode(Place.WARP, warps, 0, LANES))
+    return Layout((LANES * warps,), modes, warps)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from warploom.ir.op import Actor, Effect, Op, Stage, attribute, check, op
 
+_TILE = Stage.TILE | Stage.ROLES
+SPACES = ("shared", "global", "all")
+SCOPES = ("block", "cluster", "gpu", "system")
+
 
 @op("sync.barrier", effects=(Effect.SYNC,), executes=Actor.ROLE)
 class Barrier(Op):
@@ -24,6 +28,37 @@ class Barrier(Op):
         )
 
 
+@op("sync.arrive", stages=Stage.MACHINE, effects=(Effect.SYNC,), executes=Actor.ROLE)
+class Arrive(Op):
+    """All threads of the role arrive at barrier `id` of `threads` threads and go on; what they
+    wrote before is seen by those that wait there. PTX bar.arrive."""
+
+    threads: int = attribute()
+    id: int = attribute()
+
+    def verify(self) -> None:
+        check(1 <= self.id <= 15, f"barrier {self.id}")
+        check(self.threads % 32 == 0 and self.threads > 0, f"{self.threads} threads")
+
+
+@op("sync.meet", stages=_TILE, effects=(Effect.SYNC,), executes=Actor.ROLE)
+class Meet(Op):
+    """Named barrier number `number` of the kernel, of `threads` threads of one role or several: all
+    threads of the role arrive there, and wait where `waits`. place_roles gives it its `id`."""
+
+    number: int = attribute()
+    threads: int = attribute()
+    waits: bool = attribute()
+    id: int = attribute(default=-1)
+
+    def verify(self) -> None:
+        check(self.number >= 0 and -1 <= self.id <= 15, f"barrier {self.number}, {self.id}")
+        check(
+            self.threads % 32 == 0 and self.threads > 0,
+            f"{self.threads} threads are not whole warps",
+        )
+
+
 @op("sync.warp", effects=(Effect.SYNC,), executes=Actor.WARP)
 class WarpSync(Op):
     """The lanes of a warp meet; orders their shared-memory accesses. PTX bar.warp.sync."""
@@ -33,10 +68,26 @@ class WarpSync(Op):
 
 @op("sync.fence_async", effects=(Effect.SYNC,), since="sm_90")
 class FenceAsync(Op):
-    """Earlier generic accesses of this thread to the block's shared memory are ordered before later
-    asynchronous ones (copy engine, matrix unit). PTX fence.proxy.async.shared::cta."""
+    """Earlier generic accesses of this thread to `space` (the block's "shared" memory, "global", or
+    "all") are ordered before later asynchronous ones (copy engine, matrix unit). PTX
+    fence.proxy.async."""
 
     why: str = attribute(default="")
+    space: str = attribute(default="shared")
+
+    def verify(self) -> None:
+        check(self.space in SPACES, f"space {self.space!r}")
+
+
+@op("sync.fence", effects=(Effect.SYNC,))
+class Fence(Op):
+    """This thread's earlier accesses to memory are seen before its later ones by all threads of
+    `scope`. PTX fence.acq_rel."""
+
+    scope: str = attribute()
+
+    def verify(self) -> None:
+        check(self.scope in SCOPES, f"scope {self.scope!r}")
 
 
 @op("sync.fence_barrier_init", stages=Stage.MACHINE, effects=(Effect.SYNC,), since="sm_90")

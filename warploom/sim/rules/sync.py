@@ -67,9 +67,7 @@ def _meeting(op: sync.Barrier, own: int) -> Step:
             m.state.ledger.meet(m.actor.number)
         number = op.id + (m.actor.replica if op.per_replica else 0)
         named = m.state.named.setdefault(number, NamedBarrier())
-        if (named.arrived and named.threads != op.threads) or named.arrived + own > op.threads:
-            users = sorted({*named.users, m.actor.name(m.state.replicas[m.actor.role])})
-            sync_faults.mixed_barrier(m, op, number, op.threads, users)
+        if _overfull(m, op, named, own):
             return
         wait = Meeting(op, number, named)
         named.users.add(m.actor.name(m.state.replicas[m.actor.role]))
@@ -80,6 +78,34 @@ def _meeting(op: sync.Barrier, own: int) -> Step:
     return Resumable(start)
 
 
+@simulates(sync.Arrive)
+def arrive(t: Translator, op: sync.Arrive) -> Step | None:
+    own = 32 * t.warps
+    if not t.waits:
+        return None
+
+    def step(s: Slots, m: Batch) -> None:
+        if m.state.ledger is not None:
+            m.state.ledger.meet(m.actor.number)
+        named = m.state.named.setdefault(op.id, NamedBarrier())
+        if not _overfull(m, op, named, own):
+            named.users.add(m.actor.name(m.state.replicas[m.actor.role]))
+            named.arrive(own, op.threads)
+
+    return step
+
+
+def _overfull(m: Batch, op: sync.Barrier | sync.Arrive, named: NamedBarrier, own: int) -> bool:
+    """Whether more threads come, or others are counted, than the barrier still awaits: a
+    finding."""
+    others = named.arrived and named.threads != op.threads
+    if not others and named.arrived + own <= op.threads:
+        return False
+    users = sorted({*named.users, m.actor.name(m.state.replicas[m.actor.role])})
+    sync_faults.mixed_barrier(m, op, op.id, op.threads, users)
+    return True
+
+
 @simulates(sync.WarpSync)
 def warp_sync(t: Translator, op: sync.WarpSync) -> None:
     """Lanes of a warp never run apart here."""
@@ -88,7 +114,7 @@ def warp_sync(t: Translator, op: sync.WarpSync) -> None:
 @simulates(sync.FenceAsync)
 def fence_async(t: Translator, op: sync.FenceAsync) -> Step | None:
     """Accesses take place in program order here; checked mode asks for the fence."""
-    if not t.waits:
+    if not t.waits or op.space == "global":
         return None
     one_thread = t.acting < t.warps
 
@@ -97,6 +123,11 @@ def fence_async(t: Translator, op: sync.FenceAsync) -> Step | None:
             m.state.ledger.fence(one_thread)
 
     return step
+
+
+@simulates(sync.Fence)
+def fence(t: Translator, op: sync.Fence) -> None:
+    """Accesses take place in program order here, and all see them at once."""
 
 
 @simulates(sync.FenceBarrierInit)
