@@ -10,7 +10,7 @@ import pytest
 from warploom.base.errors import CompileError, ShapeError
 from warploom.kernels import gemm
 from warploom.kernels.activation.kernel import silu
-from warploom.kernels.gemm import config, kernel, reference
+from warploom.kernels.gemm import config, kernel, operands, reference
 
 TINY = 2.0**-24
 BF16 = ml_dtypes.bfloat16
@@ -38,7 +38,7 @@ def run(device, a, b, layout="nn", dtype=np.float32, chosen=None, bias=None, act
     out = device.empty((a.shape[0], b.shape[1]), dtype)
     left, right = laid(device, a, layout[0] == "t"), laid(device, b, layout[1] == "t")
     extra = None if bias is None else device.put(bias)
-    gemm.matmul(left, right, out, extra, activation, chosen)
+    gemm.matmul(left, right, out, extra, activation, config=chosen)
     return device.get(out)
 
 
@@ -159,7 +159,7 @@ def test_nan_beyond_the_rows(device, randn, k):
 @pytest.mark.case("C18")
 @pytest.mark.parametrize("k", [511, 512, 515, 520])
 def test_a_stride_that_the_copy_engine_cannot_take(device, randn, close, capsys, monkeypatch, k):
-    monkeypatch.setattr(gemm, "_told", [])
+    monkeypatch.setattr(operands, "_told", [])
     monkeypatch.delenv("WARPLOOM_QUIET", raising=False)
     a, b = randn((9, k), "bf16"), randn((k, 16), "bf16")
     for _ in range(2):
@@ -207,7 +207,7 @@ def test_tiles_do_not_change_bits(randn):
 
 def run_on_simulator(a, b, chosen):
     out = np.empty((a.shape[0], b.shape[1]), np.float32)
-    gemm.matmul(a, b, out, chosen=chosen)
+    gemm.matmul(a, b, out, config=chosen)
     return out
 
 

@@ -55,6 +55,26 @@ def test_none_for_a_tensor_with_that_default_is_a_constant() -> None:
     assert arguments.bind("maybe", parse_signature(maybe), (X, Y), {}).names == ("x", "bias")
 
 
+def either(
+    x: wl.Tensor,
+    bias: wl.Tensor = None,
+    residual: wl.Tensor = None,
+    alpha: wl.f32 = None,
+    beta: wl.f32 = None,
+):
+    pass
+
+
+def test_which_argument_is_absent_belongs_to_the_key() -> None:
+    """Others of the same class in other places make another variant."""
+    given: list[dict[str, object]] = [{}]
+    given += [{"bias": X}, {"residual": X}, {"alpha": 2.0}, {"beta": 2.0}, {"alpha": 1, "beta": 1}]
+    signature = parse_signature(either)
+    made = [arguments.bind("either", signature, (Y,), kwargs) for kwargs in given]
+    assert len({one.key for one in made}) == len(given)
+    assert made[3].names == ("x", "alpha") and made[3].constants["beta"] is None
+
+
 def test_numpy_numbers_are_scalars() -> None:
     made = bind(X, Y, np.int64(3), np.float32(0.5), BM=4)
     assert made.values[2:] == [3, 0.5]

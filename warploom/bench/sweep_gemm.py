@@ -49,7 +49,7 @@ def sweep(case: str, most: int) -> dict[str, Any]:
     rival = rate(torch_gemm.cublas)
     found: list[tuple[float, Config]] = []
     for chosen in candidates(shape, most):
-        speed = rate(lambda held, c=chosen: gemm.matmul(held.a, held.b, held.ours, chosen=c))
+        speed = rate(lambda held, c=chosen: gemm.matmul(held.a, held.b, held.ours, config=c))
         error = torch_gemm.error(sets[-1].ours, sets[-1])
         if not error < 0.01:
             raise RuntimeError(f"{case} with {chosen} is off by {error:g}")

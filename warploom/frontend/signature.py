@@ -32,7 +32,7 @@ _PYTHON_TYPES = {int: "wl.i32", float: "wl.f32"}
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter. `dtype` belongs to scalars; a tensor may have the default None only."""
+    """One parameter. `dtype` belongs to scalars; only a constant has a default besides None."""
 
     name: str
     kind: Literal["tensor", "scalar", "const"]
@@ -115,12 +115,13 @@ def _parameter(source: SourceFunction, given: inspect.Parameter, place: Loc) -> 
             place,
             hint=f"write `{better}` or `wl.const`" if better else _HINT,
         )
-    if default is not MISSING and not (tensor and default is None):
+    if default is not MISSING and default is not None:
         return report(
             "F006",
-            f"the parameter `{name}` has a default, which only `wl.const` parameters have",
+            f"the parameter `{name}` has a default other than None, which only `wl.const` "
+            "parameters have",
             place,
-            hint="remove the default" + (", or make it None" if tensor else ""),
+            hint="remove the default, or make it None",
         )
     if tensor:
         return Parameter(name, "tensor", None, default)

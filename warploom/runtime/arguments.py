@@ -69,9 +69,13 @@ def bind(
     scalars: dict[int, str] = {}
     for parameter, value in zip(parameters, given, strict=True):
         name = parameter.name
-        if parameter.kind == "const" or (value is None and parameter.default is None):
+        if parameter.kind == "const":
             constants[name] = value
             constant_key.append(_constant_key(name, value))
+            continue
+        if value is None and parameter.default is None:
+            constants[name] = None
+            constant_key.append((None, name))  # by name: others may be there in its place
             continue
         if parameter.kind == "tensor":
             value = read(value, name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,10 +40,42 @@ class View:
     host: np.ndarray | None = None
     source: str = ""
 
+    def __warploom_view__(self) -> View:
+        return self
+
     @property
     def device(self) -> int:
         """Number of the GPU."""
         return int(self.place[4:])
+
+    @property
+    def turned(self) -> View:
+        """The last two axes exchanged."""
+        order = (*range(len(self.shape) - 2), -1, -2)
+        host = None if self.host is None else self.host.swapaxes(-1, -2)
+        return replace(
+            self,
+            shape=tuple(self.shape[axis] for axis in order),
+            strides=tuple(self.strides[axis] for axis in order),
+            host=host,
+        )
+
+    @property
+    def first(self) -> View:
+        """What stands at the start of the first axis."""
+        host = None if self.host is None else self.host[0]
+        return replace(self, shape=self.shape[1:], strides=self.strides[1:], host=host)
+
+    @property
+    def merged(self) -> View | None:
+        """The first two axes as one, where their elements follow each other evenly."""
+        outer, inner, *rest = self.shape
+        if outer > 1 and inner > 1 and self.strides[0] != inner * self.strides[1]:
+            return None
+        shape = (outer * inner, *rest)
+        strides = (self.strides[1] if inner > 1 else self.strides[0], *self.strides[2:])
+        host = None if self.host is None else _as_numpy(replace(self, shape=shape, strides=strides))
+        return replace(self, shape=shape, strides=strides, host=host)
 
     def extent_bytes(self) -> tuple[int, int]:
         """First byte and one past the last byte that some element of the view covers."""
@@ -163,14 +195,26 @@ _TORCH_NAMES = {
 }
 
 
+def from_torch(dtype: Any, name: str) -> DType:
+    """The element type that is one of torch's; raises LaunchError H008 or H009."""
+    word = str(dtype).removeprefix("torch.")
+    found = _TORCH_NAMES.get(word)
+    if found is None:
+        raise bad_dtype(name, word)
+    _torch_dtypes[dtype] = found
+    return found
+
+
+def torch_dtype(dtype: DType) -> Any:
+    """torch's type for an element type; raises LaunchError H009. Only where torch is loaded."""
+    for name, ours in _TORCH_NAMES.items():
+        if ours == dtype:
+            return getattr(sys.modules["torch"], name)
+    raise error("H009", f"torch has no type for {dtype}")
+
+
 def _torch(torch: Any, tensor: Any, name: str) -> View:
-    dtype = _torch_dtypes.get(tensor.dtype)
-    if dtype is None:
-        word = str(tensor.dtype).removeprefix("torch.")
-        dtype = _TORCH_NAMES.get(word)
-        if dtype is None:
-            raise bad_dtype(name, word)
-        _torch_dtypes[tensor.dtype] = dtype
+    dtype = _torch_dtypes.get(tensor.dtype) or from_torch(tensor.dtype, name)
     if tensor.requires_grad and torch.is_grad_enabled():
         hint = f"pass {name}.detach(), or launch under torch.no_grad()"
         raise error("H010", f"`{name}` requires grad", hint=hint)

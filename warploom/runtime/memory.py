@@ -5,6 +5,7 @@ They carry DLPack (bf16 too), so torch, CuPy and JAX read them in place. Knows n
 
 from __future__ import annotations
 
+import sys
 import weakref
 from math import prod
 from typing import Any
@@ -172,10 +173,27 @@ def device_empty(shape: int | tuple[int, ...], dtype: Any, device: int | str = 0
     return DeviceArray(memory, memory.address, element, extents, dlpack.contiguous(extents), device)
 
 
+def empty_like(like: Any, shape: tuple[int, ...], dtype: DType) -> Any:
+    """A new contiguous array where `like` lives, of the library that it comes from: NumPy, torch or
+    CuPy; else a NumPy array, or a `DeviceArray`. Nothing is written to it."""
+    cupy, torch = sys.modules.get("cupy"), sys.modules.get("torch")
+    if torch is not None and isinstance(like, torch.Tensor):
+        return like.new_empty(shape, dtype=arrays.torch_dtype(dtype))
+    if cupy is not None and isinstance(like, cupy.ndarray):
+        with like.device:
+            return cupy.empty(shape, dtype.numpy)
+    view = arrays.read(like, "like")
+    if view.place == SIM:
+        return np.empty(shape, dtype.numpy)
+    return device_empty(shape, dtype, view.device)
+
+
 def element_type(dtype: Any) -> DType:
-    """The element type meant by a NumPy type or one of Warploom's; raises LaunchError H009."""
+    """The element type meant by a type of NumPy, torch or Warploom; raises LaunchError H009."""
     if isinstance(dtype, DType):
         return dtype
+    if type(dtype).__module__ == "torch":
+        return arrays.from_torch(dtype, "dtype")
     found = dtypes.from_numpy(np.dtype(dtype))
     if found is None:
         raise arrays.bad_dtype("dtype", str(np.dtype(dtype)))

@@ -15,6 +15,27 @@ PIECE = 4096
 # Elements of a softmax block: short rows share a block.
 TILE_ELEMENTS = 2048
 
+# What calls with an `activation` understand.
+NAMED = {
+    "relu": kernel.relu,
+    "silu": kernel.silu,
+    "gelu": kernel.gelu_by_erf,
+    "gelu_tanh": kernel.gelu_by_tanh,
+}
+
+
+def named(call: str, activation: Any) -> Any:
+    """The `wl.function` that a word stands for; what is no word stays. Raises LaunchError H021."""
+    if not isinstance(activation, str):
+        return activation
+    if activation not in NAMED:
+        raise error(
+            "H021",
+            f"{call}: there is no activation {activation!r}",
+            hint=f"there are {', '.join(NAMED)}; or pass a `wl.function` of an f32 tile",
+        )
+    return NAMED[activation]
+
 
 def silu_mul(gate: Any, up: Any, out: Any) -> None:
     """out = gate / (1 + e^−gate) · up.

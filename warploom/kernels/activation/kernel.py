@@ -15,6 +15,24 @@ def silu(v):
     return v / (1.0 + wl.exp(-v))
 
 
+@wl.function
+def relu(v):
+    """max(v, 0); NaN stays."""
+    return wl.maximum(v, 0.0)
+
+
+@wl.function
+def gelu_by_erf(v):
+    """v · Φ(v)."""
+    return 0.5 * v * (1.0 + wl.erf(v * ROOT_HALF))
+
+
+@wl.function
+def gelu_by_tanh(v):
+    """v · Φ(v) with the approximation of Φ by tanh."""
+    return 0.5 * v * (1.0 + wl.tanh(ROOT_TWO_OVER_PI * (v + 0.044715 * v * v * v)))
+
+
 @wl.kernel
 def silu_mul(gate: wl.Tensor, up: wl.Tensor, out: wl.Tensor, BF: wl.const):
     """out = silu(gate) · up."""
@@ -29,11 +47,8 @@ def gelu(x: wl.Tensor, out: wl.Tensor, TANH: wl.const, BF: wl.const):
     """out = x · Φ(x), Φ by erf or by its approximation with tanh."""
     t, f = wl.program_id(0), wl.program_id(1) * BF
     v = wl.load(x[t, wl.ds(f, BF)]).cast(wl.f32)
-    if TANH:
-        inner = wl.tanh(ROOT_TWO_OVER_PI * (v + 0.044715 * v * v * v))
-    else:
-        inner = wl.erf(v * ROOT_HALF)
-    wl.store(out[t, wl.ds(f, BF)], (0.5 * v * (1.0 + inner)).cast(out.dtype))
+    made = gelu_by_tanh(v) if TANH else gelu_by_erf(v)
+    wl.store(out[t, wl.ds(f, BF)], made.cast(out.dtype))
 
 
 @wl.kernel

@@ -1,126 +1,145 @@
 """Matrix products on the matrix unit: A · B with f16 or bf16 operands and f32 sums."""
 
-import os
-import sys
+from collections.abc import Callable, Mapping
+from math import prod
 from typing import Any
 
+from warploom.kernels import activation as activations
 from warploom.kernels import arguments
-from warploom.kernels.gemm import config, kernel
-from warploom.runtime import argument_class, arrays, driver
+from warploom.kernels.gemm import kernel, operands
+from warploom.kernels.gemm.config import Config, Shape, choose
+from warploom.runtime import arrays, driver, memory
 from warploom.runtime.arrays import View
 
-OPERANDS = ("f16", "bf16")
 _SIMULATED_SMS = 132
-_UNIT = 16  # bytes: what the copy engine asks of addresses and strides
-_told: list[str] = []
 
 
 def matmul(
     a: Any,
     b: Any,
-    out: Any,
+    out: Any = None,
     bias: Any = None,
-    activation: Any = None,
-    chosen: config.Config | None = None,
-) -> None:
-    """out[m, n] = activation(Σ_k a[m, k]·b[k, n] + bias[n]).
+    activation: str | Callable[..., Any] | None = None,
+    residual: Any = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    dtype: Any = None,
+    config: Config | Mapping[str, Any] | None = None,
+    deterministic: bool = True,
+    batch_invariant: bool = False,
+) -> Any:
+    """out[m, n] = activation(alpha·Σ_k a[m, k]·b[k, n] + bias[n]) + beta·residual[m, n].
 
-    a [M, K], b [K, N]: both f16 or both bf16, each contiguous along either axis; out [M, N]: f16,
-    bf16 or f32; bias [N]: f16, bf16 or f32. `activation` is a `wl.function` of an f32 tile.
-    Products and sums are f32, with one cast at the end; the result is the same from run to run.
-    With K = 0 it is activation(bias). `chosen` overrides the choice of `config.py`.
+    a [M, K], b [K, N]: both f16 or both bf16, each contiguous along either axis. out [M, N], bias
+    [N] and residual [M, N] of any strides: f16, bf16 or f32, each its own. A batch has one more
+    axis in front, [B, M, K] · [B, K, N] = [B, M, N]; an operand, bias or residual without it, or
+    with B = 1 or stride 0 there in an operand, belongs to every product of the batch.
+
+    Returns `out`. Without one a new array is made by the library that `a` comes from, of `dtype` (a
+    NumPy or Warploom type; by default that of `a`); where it is given it may be `residual`.
+    `activation`: "relu", "silu", "gelu", "gelu_tanh" or a `wl.function` of an f32 tile.
+
+    Products and sums are f32, and so is all that follows, with one cast at the end. The result is
+    the same from run to run: `deterministic=False` is accepted and changes nothing. With
+    `batch_invariant` the bits of a row do not depend on M either. With K = 0 the sums are 0.
+    `config` (a `Config` or a row of `configs/`) overrides the choice of a tile.
 
     The copy engine needs addresses and strides of `a` and `b` that are multiples of 16 bytes: other
     arrays take a slow path without the matrix unit, and stderr says so once, with the bytes and
-    what to do. Raises ShapeError T201 (sizes, `out` overlapping an operand), T202 (dtypes).
+    what to do. Raises ShapeError T201 (sizes, `out` overlapping an operand), T202 (dtypes),
+    LaunchError H021 (an unknown word).
     """
-    size = arguments.sizes("matmul", a=(a, "M K"), b=(b, "K N"), out=(out, "M N"), bias=(bias, "N"))
-    arguments.dtypes("matmul", OPERANDS, a=a, b=b)
-    arguments.dtypes("matmul", arguments.FLOATS, out=out, bias=bias)
-    left, right = arguments.dtype_name(a), arguments.dtype_name(b)
-    arguments.require(
-        left == right, "matmul", f"`a` is {left} and `b` is {right}", hint="cast one of them"
-    )
-    views = {"a": arrays.read(a, "a"), "b": arrays.read(b, "b"), "out": arrays.read(out, "out")}
-    for name in ("a", "b"):
+    given = {"a": a, "b": b, "out": out, "bias": bias, "residual": residual}
+    views = {name: arrays.read(x, name) for name, x in given.items() if x is not None}
+    shape = operands.checked(views)
+    if out is None:
+        element = views["a"].dtype if dtype is None else operands.result_dtype(dtype)
+        out = memory.empty_like(a, shape, element)
+        views["out"] = arrays.read(out, "out")
+    activation = activations.named("matmul", activation)
+    if 0 not in shape:
+        operands.fold(views)
+        scales = {"alpha": _scale(alpha), "beta": None if residual is None else _scale(beta)}
+        slow = operands.obstacle("a", views["a"]) or operands.obstacle("b", views["b"])
+        if not slow and batch_invariant:
+            slow = operands.row_obstacle(views["a"])
+        if slow:
+            operands.tell(slow)
+            _plain(views, scales, activation)
+        else:
+            _fast(views, _configured(config, views, batch_invariant), scales, activation)
+    return out
+
+
+def _scale(factor: float) -> float | None:
+    return None if factor == 1.0 else factor
+
+
+def _configured(
+    config: Config | Mapping[str, Any] | None, views: Mapping[str, View], batch_invariant: bool
+) -> Config:
+    if config is None:
+        return choose(_shape(views["a"], views["b"], views["out"]), batch_invariant)
+    return config if isinstance(config, Config) else Config(**config)
+
+
+def _plain(views: Mapping[str, View], scales: Mapping[str, Any], activation: Any) -> None:
+    """Without the matrix unit."""
+    *batch, m, n = views["out"].shape
+    grid = (arguments.ceil_div(m, 32) * prod(batch), arguments.ceil_div(n, 64))
+    kernel.plain[grid](*_tensors(views), **scales, ACTIVATION=activation)
+
+
+def _fast(
+    views: dict[str, View], chosen: Config, scales: Mapping[str, Any], activation: Any
+) -> None:
+    """On the matrix unit, by tiles of the product or of its transpose."""
+    shape = _shape(views["a"], views["b"], views["out"])
+    blocks = min(shape.sms, chosen.tiles(shape.m, shape.n) * shape.batch)
+    if chosen.SWAP:
         arguments.require(
-            not argument_class.shares_memory(views[name], views["out"]),
+            shape.m > 1,
             "matmul",
-            f"`out` overlaps `{name}`, which other blocks still read",
+            "a tile of the transposed product for one row of `a`",
+            "a column of one element has no axis that the copy engine can take",
+            hint="give a `config` with SWAP=False",
         )
-    if not size["M"] or not size["N"]:
-        return
-    why = {name: _obstacle(name, view) for name, view in views.items()}
-    if why["a"] or why["b"]:
-        _tell(why["a"] or why["b"])
-        grid = (arguments.ceil_div(size["M"], 32), arguments.ceil_div(size["N"], 64))
-        kernel.plain[grid](a, b, out, bias, ACTIVATION=activation)
-        return
-    shape = _shape(*views.values())
-    if chosen is None:
-        chosen = config.choose(shape)
-    direct = bool(why["out"]) or _fast_axis(views["out"]) == 0
-    blocks = min(shape.sms, chosen.tiles(shape.m, shape.n))
-    a_t, b_t = shape.a_t, shape.b_t
-    if chosen.SWAP and bias is None:
         # outᵀ = bᵀ · aᵀ: the columns of `b` are the rows of the matrix unit.
-        a, b, out, direct = b.T, a.T, out.T, True
-        turned = shape_of(a, b, out)
-        a_t, b_t = turned.a_t, turned.b_t
+        turned = {"a": views["b"].turned, "b": views["a"].turned, "out": views["out"].turned}
+        if "residual" in views:
+            turned["residual"] = views["residual"].turned
+        views = views | turned
+    direct = chosen.SWAP or operands.needs_registers(views)
     # The next product's barriers are made while this one's last tiles are written.
     kernel.gemm.launch(blocks, pdl=True)(
-        *(a, b, out, bias),
+        *_tensors(views),
+        **scales,
         **chosen.constants(),
-        **{"ACTIVATION": activation, "A_T": a_t, "B_T": b_t, "DIRECT": direct},
+        ACTIVATION=activation,
+        A_T=operands.along_rows(views["a"]),
+        B_T=operands.along_rows(views["b"]),
+        ROW_BIAS=chosen.SWAP,
+        DIRECT=direct,
     )
 
 
-def shape_of(a: Any, b: Any, out: Any) -> config.Shape:
+def _tensors(views: Mapping[str, View]) -> tuple[View | None, ...]:
+    """The tensors of both kernels, in their order."""
+    return tuple(views.get(name) for name in ("a", "b", "out", "bias", "residual"))
+
+
+def shape_of(a: Any, b: Any, out: Any) -> Shape:
     """What the choice of a tile depends on; an H200 stands for the simulator."""
     return _shape(*(arrays.read(x, name) for x, name in ((a, "a"), (b, "b"), (out, "out"))))
 
 
-def _shape(a: View, b: View, out: View) -> config.Shape:
+def _shape(a: View, b: View, out: View) -> Shape:
     on_sim = a.place == arrays.SIM
-    return config.Shape(
-        *(a.shape[0], b.shape[1], a.shape[1]),
-        *(_fast_axis(a) == 0, _fast_axis(b) == 0),
+    return Shape(
+        *(a.shape[-2], b.shape[-1], a.shape[-1]),
+        *(operands.along_rows(a), operands.along_rows(b)),
         out.dtype.bytes,
         _SIMULATED_SMS if on_sim else driver.facts(a.device).multiprocessors,
+        out.shape[0] if len(out.shape) == 3 else 1,
     )
-
-
-def _strides(view: View) -> tuple[int, ...]:
-    return argument_class.canonical_strides(view.shape, view.strides)
-
-
-def _fast_axis(view: View) -> int:
-    """The contiguous axis, or -1."""
-    return argument_class.letters(_strides(view)).find("1")
-
-
-def _obstacle(name: str, view: View) -> str:
-    """Why the copy engine cannot move a matrix, and what to do; empty where it can."""
-    if 0 in view.shape:
-        return ""
-    if (past := view.address % _UNIT) != 0:
-        return f"`{name}` starts {past} bytes past a multiple of {_UNIT}: pass a copy of it"
-    fast = _fast_axis(view)
-    strides = _strides(view)
-    if fast < 0:
-        return f"no axis of `{name}` is contiguous (strides {strides}): pass a copy of it"
-    step, other = strides[1 - fast] * view.dtype.bytes, 1 - fast
-    if view.shape[other] > 1 and (step % _UNIT or step < 0):
-        longer = -(-abs(step) // _UNIT) * _UNIT // view.dtype.bytes
-        return (
-            f"`{name}` has a stride of {step} bytes along axis {other}, no multiple of {_UNIT}: "
-            f"allocate that axis with a stride of {longer} elements and pass a view"
-        )
-    return ""
-
-
-def _tell(why: str) -> None:
-    """Say once what makes a product slow."""
-    if why not in _told and not os.environ.get("WARPLOOM_QUIET"):
-        _told.append(why)
-        print(f"warploom: matmul without the matrix unit: {why}", file=sys.stderr)

@@ -22,14 +22,14 @@ START, FINISH = 1500.0, 500.0
 STORED = 16.0  # elements of a finished tile a cycle
 
 
-KEY = "layout of a and b (t: contiguous along its first axis), bytes of c, MxNxK"
+KEY = "layout of a and b (t: contiguous along its first axis), bytes of c, (batch)xMxNxK"
 _TABLES = Path(__file__).parent / "configs"
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
     """What a choice depends on: sizes, which operands are contiguous along their first axis, bytes
-    of an element of the result, SMs."""
+    of an element of the result, SMs, products in a batch."""
 
     m: int
     n: int
@@ -38,11 +38,13 @@ class Shape:
     b_t: bool
     out_bytes: int
     sms: int
+    batch: int = 1
 
     def key(self) -> str:
         """The name of a row of the table."""
         layout = "".join("t" if turned else "n" for turned in (self.a_t, self.b_t))
-        return f"{layout}/{self.out_bytes}/{self.m}x{self.n}x{self.k}"
+        batch = f"{self.batch}x" if self.batch > 1 else ""
+        return f"{layout}/{self.out_bytes}/{batch}{self.m}x{self.n}x{self.k}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +81,10 @@ class Config:
 
 
 @lru_cache(maxsize=1024)
-def choose(shape: Shape) -> Config:
-    """The tile for a product."""
+def choose(shape: Shape, batch_invariant: bool = False) -> Config:
+    """The tile for a product. `batch_invariant`: of those whose sums do not depend on its rows."""
     found = measured(shape.sms).get(shape.key())
-    if found is not None:
+    if found is not None and not (batch_invariant and found.SWAP):
         return found
     return min(candidates(shape), key=lambda c: (round(cycles(c, shape)), c.BM, -c.BN))
 
@@ -131,6 +133,6 @@ def cycles(c: Config, shape: Shape) -> float:
     if alone:
         read = max(read, c.BN * c.BK * 2 / FROM_MEMORY)
     steps = -(-shape.k // c.BK)
-    rounds = -(-c.tiles(shape.m, shape.n) // shape.sms)
+    rounds = -(-c.tiles(shape.m, shape.n) * shape.batch // shape.sms)
     tile = steps * max(multiply, read) + FINISH + c.BM * c.BN / STORED
     return START + rounds * tile

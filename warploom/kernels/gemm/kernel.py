@@ -6,33 +6,51 @@ import warploom as wl
 
 
 @wl.function
-def place(t, rows, columns, GROUP):
-    """Row and column of tile t of a grid: down GROUP rows, then one column on, so that the tiles in
-    work at a time share what they read."""
+def place(t, rows, columns, GROUP, BATCHED):
+    """Matrix, row and column of tile t of a batch of grids: down GROUP rows, then one column on, so
+    that the tiles in work at a time share what they read."""
+    batch = t // (rows * columns) if BATCHED else 0
+    t = t - batch * (rows * columns)
     group = t // (GROUP * columns)
     first = group * GROUP
     height = wl.minimum(rows - first, GROUP)
     inside = t - group * (GROUP * columns)
-    return first + inside % height, inside // height
+    return batch, first + inside % height, inside // height
 
 
 @wl.function
-def finished(part, bias, column, WIDTH, ACTIVATION):
-    """A slice of the sums with its bias and activation, still f32."""
+def part_of(x, batch, rows, columns):
+    """A window of a matrix; of matrix `batch` where x has three axes."""
+    return x[rows, columns] if len(x.shape) == 2 else x[batch, rows, columns]
+
+
+@wl.function
+def finished(part, epilogue, batch, row, column):
+    """Sums with all that an epilogue does to them, still f32; `row`, `column` is their place."""
+    bias, ACTIVATION, residual, alpha, beta, ROW_BIAS = epilogue
+    rows, columns = wl.ds(row, part.shape[0]), wl.ds(column, part.shape[1])
+    if alpha is not None:
+        part = part * alpha
     if bias is not None:
-        part = part + wl.load(bias[wl.ds(column, WIDTH)]).cast(wl.f32)[None, :]
+        along = rows if ROW_BIAS else columns
+        added = wl.load(bias[along] if len(bias.shape) == 1 else bias[batch, along]).cast(wl.f32)
+        part = part + (added[:, None] if ROW_BIAS else added[None, :])
     if ACTIVATION is not None:
         part = ACTIVATION(part)
+    if residual is not None:
+        added = wl.load(part_of(residual, batch, rows, columns)).cast(wl.f32)
+        part = part + (added if beta is None else added * beta)
     return part
 
 
 @wl.function
-def filled(ring, a, b, i, j, K, A_T, B_T, BM, BN, BK):
+def filled(ring, a, b, batch, i, j, K, A_T, B_T, BM, BN, BK):
     """Put the K axis of a tile's operands into a ring, a step an item."""
     for k in wl.range(0, K, BK):
         with ring.put() as (sa, sb):
-            wl.copy_async(a[wl.ds(i * BM, BM), wl.ds(k, BK)], sa.T if A_T else sa)
-            wl.copy_async(b[wl.ds(k, BK), wl.ds(j * BN, BN)], sb.T if B_T else sb)
+            steps = wl.ds(k, BK)
+            wl.copy_async(part_of(a, batch, wl.ds(i * BM, BM), steps), sa.T if A_T else sa)
+            wl.copy_async(part_of(b, batch, steps, wl.ds(j * BN, BN)), sb.T if B_T else sb)
 
 
 @wl.function
@@ -49,13 +67,14 @@ def summed(ring, K, r, A_T, B_T, M, BN, BK, STAGES):
 
 
 @wl.function
-def written(sums, c, bias, row, column, out, slot, M, BN, EN, ACTIVATION, DIRECT):
+def written(sums, c, epilogue, batch, row, column, out, slot, EN, DIRECT):
     """Write sums to c in slices of EN columns, by way of two slots of `out` from `slot` on."""
+    M, BN = sums.shape
     SLICES = (BN + EN - 1) // EN
     for e in wl.unroll(SLICES):
         at = column + e * EN
-        part = finished(sums[:, e * EN : (e + 1) * EN], bias, at, EN, ACTIVATION).cast(c.dtype)
-        window = c[wl.ds(row, M), wl.ds(at, EN)]
+        part = finished(sums[:, e * EN : (e + 1) * EN], epilogue, batch, row, at).cast(c.dtype)
+        window = part_of(c, batch, wl.ds(row, M), wl.ds(at, EN))
         if DIRECT:
             wl.store(window, part)
         else:
@@ -75,9 +94,13 @@ def gemm(
     b: wl.Tensor,
     c: wl.Tensor,
     bias: wl.Tensor = None,
+    residual: wl.Tensor = None,
+    alpha: wl.f32 = None,
+    beta: wl.f32 = None,
     ACTIVATION: wl.const = None,
     A_T: wl.const = False,
     B_T: wl.const = False,
+    ROW_BIAS: wl.const = False,
     BM: wl.const = 128,
     BN: wl.const = 256,
     BK: wl.const = 64,
@@ -87,7 +110,9 @@ def gemm(
     GROUP: wl.const = 8,
     DIRECT: wl.const = False,
 ):
-    """c[m, n] = ACTIVATION(Σ_k a[m, k]·b[k, n] + bias[n]), sums in f32, one cast at the end.
+    """c[m, n] = ACTIVATION(alpha·Σ_k a[m, k]·b[k, n] + bias[n]) + beta·residual[m, n], all in f32
+    with one cast at the end. With a `c` of three axes the first one counts matrices, and what has
+    no such axis belongs to all of them. ROW_BIAS: it is bias[m].
 
     A_T, B_T: the operand is contiguous along its first axis. Each of MATH replicas owns BM / MATH
     rows of a tile of BM x BN and writes them in slices of EN columns: through shared memory by the
@@ -98,21 +123,24 @@ def gemm(
     tile_b = wl.shared((BN, BK) if B_T else (BK, BN), b.dtype)
     ring = wl.pipe(STAGES, slots=[tile_a, tile_b])
     out = None if DIRECT else wl.shared((M, EN), c.dtype, slots=2 * MATH)
-    rows, columns = (c.shape[0] + BM - 1) // BM, (c.shape[1] + BN - 1) // BN
+    rows, columns = (c.shape[-2] + BM - 1) // BM, (c.shape[-1] + BN - 1) // BN
+    BATCHED = len(c.shape) == 3
+    tiles = rows * columns * (c.shape[0] if BATCHED else 1)
     wl.launch_dependents()
     wl.wait_for_previous()
-    first, step, tiles, K = wl.program_id(0), wl.num_programs(0), rows * columns, a.shape[1]
+    first, step, K = wl.program_id(0), wl.num_programs(0), a.shape[-1]
+    epilogue = (bias, ACTIVATION, residual, alpha, beta, ROW_BIAS)
     with wl.roles():
         with wl.role("load", warps=1):
             for t in wl.range(first, tiles, step):
-                i, j = place(t, rows, columns, GROUP)
-                filled(ring, a, b, i, j, K, A_T, B_T, BM, BN, BK)
+                batch, i, j = place(t, rows, columns, GROUP, BATCHED)
+                filled(ring, a, b, batch, i, j, K, A_T, B_T, BM, BN, BK)
         with wl.role("math", warps=4, replicas=MATH) as r:
             for t in wl.range(first, tiles, step):
-                i, j = place(t, rows, columns, GROUP)
+                batch, i, j = place(t, rows, columns, GROUP, BATCHED)
                 sums = summed(ring, K, r, A_T, B_T, M, BN, BK, STAGES)
-                row, column, slot = i * BM + r * M, j * BN, r * 2
-                written(sums, c, bias, row, column, out, slot, M, BN, EN, ACTIVATION, DIRECT)
+                row, column = i * BM + r * M, j * BN
+                written(sums, c, epilogue, batch, row, column, out, r * 2, EN, DIRECT)
             if not DIRECT:
                 with wl.one_thread():
                     wl.copy_wait()
@@ -124,19 +152,26 @@ def plain(
     b: wl.Tensor,
     c: wl.Tensor,
     bias: wl.Tensor = None,
+    residual: wl.Tensor = None,
+    alpha: wl.f32 = None,
+    beta: wl.f32 = None,
     ACTIVATION: wl.const = None,
     BM: wl.const = 32,
     BN: wl.const = 64,
 ):
     """The same for any strides without the matrix unit: products and sums in f32, in order of k."""
-    row, column = wl.program_id(0) * BM, wl.program_id(1) * BN
+    height = (c.shape[-2] + BM - 1) // BM
+    batch = wl.program_id(0) // height
+    row, column = (wl.program_id(0) - batch * height) * BM, wl.program_id(1) * BN
+    rows, columns = wl.ds(row, BM), wl.ds(column, BN)
     acc = wl.zeros((BM, BN), wl.f32)
-    for k in wl.range(0, a.shape[1]):
-        left = wl.load(a[wl.ds(row, BM), k]).cast(wl.f32)
-        right = wl.load(b[k, wl.ds(column, BN)]).cast(wl.f32)
+    for k in wl.range(0, a.shape[-1]):
+        left = wl.load(part_of(a, batch, rows, k)).cast(wl.f32)
+        right = wl.load(part_of(b, batch, k, columns)).cast(wl.f32)
         acc = wl.fma(left[:, None], right[None, :], acc)
-    made = finished(acc, bias, column, BN, ACTIVATION)
-    wl.store(c[wl.ds(row, BM), wl.ds(column, BN)], made.cast(c.dtype))
+    epilogue = (bias, ACTIVATION, residual, alpha, beta, False)
+    made = finished(acc, epilogue, batch, row, column)
+    wl.store(part_of(c, batch, rows, columns), made.cast(c.dtype))
 
 
 @gemm.example
@@ -145,6 +180,15 @@ def _small(make):
     a, b = make.randn((200, 136), wl.bf16), make.randn((136, 72), wl.bf16)
     out, bias = make.empty((200, 72), wl.bf16), make.randn((72,), wl.f32)
     return gemm.launch(2).call(a, b, out, bias, B_T=False, BM=128, BN=64, EN=64, STAGES=3, GROUP=2)
+
+
+@gemm.example("batch")
+def _batch(make):
+    """Three products of one `b`, each with a residual, tiles wider than the matrix."""
+    a, b = make.randn((3, 72, 64), wl.f16), make.randn((64, 72), wl.f16)
+    out, residual = make.empty((3, 72, 72), wl.f16), make.randn((3, 72, 72), wl.f16)
+    tiles = {"BM": 64, "BN": 128, "EN": 64, "STAGES": 2, "MATH": 1}
+    return gemm.launch(2).call(a, b, out, None, residual, 0.5, **tiles)
 
 
 @gemm.example("bench")

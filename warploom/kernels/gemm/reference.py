@@ -1,12 +1,26 @@
 """The matrix product in NumPy, in float64."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 
-def matmul(a: np.ndarray, b: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray:
-    """a · b (+ bias)."""
-    y = a.astype(np.float64) @ b.astype(np.float64)
-    return y if bias is None else y + bias.astype(np.float64)
+def matmul(
+    a: np.ndarray,
+    b: np.ndarray,
+    bias: np.ndarray | None = None,
+    residual: np.ndarray | None = None,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    activation: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> np.ndarray:
+    """activation(alpha · a · b + bias) + beta · residual, of every product of a batch."""
+    y = alpha * (a.astype(np.float64) @ b.astype(np.float64))
+    if bias is not None:
+        y = y + bias.astype(np.float64)[..., None, :]
+    if activation is not None:
+        y = activation(y)
+    return y if residual is None else y + beta * residual.astype(np.float64)
 
 
 def error_scale(a: np.ndarray, b: np.ndarray) -> np.ndarray:
