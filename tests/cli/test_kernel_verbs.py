@@ -302,6 +302,20 @@ def test_explain_a_code(say: Any) -> None:
     assert json.loads(say("explain", "H006", "--json", "-")[1])["title"] == "output overlaps itself"
 
 
+@pytest.mark.parametrize("word", ["F023", "T004", "L010", "P012", "B010", "M002", "D001", "C007"])
+def test_explain_a_code_of_each_kind(say: Any, golden: Any, monkeypatch: Any, word: str) -> None:
+    monkeypatch.setattr(explain, "_ERRORS", Path("/nowhere/errors.md"))  # as it is when installed
+    code, out, err = say("explain", word)
+    assert (code, err) == (0, "")
+    golden(out, f"explain {word}")
+
+
+def test_explain_a_code_shows_a_report_where_the_pages_are(say: Any) -> None:
+    code, out, _ = say("explain", "H006")
+    assert code == 0
+    assert "\nan example:\n\nerror[H006]: " in out and "### " not in out and "```" not in out
+
+
 def test_explain_an_operation_shows_declaration_and_rules_together(say: Any) -> None:
     code, out, _ = say("explain", "sync.barrier")
     assert code == 0

@@ -246,7 +246,7 @@ class Generator:
         kinds = ["and", "or", "xor"]
         if not dtype.is_bool:
             kinds = ["add", "sub", "mul", "max", "min"]
-            kinds += ["div"] if dtype.is_float else ["mod", "floordiv", "and", "xor"]
+            kinds += ["mod", "floordiv"] + (["div"] if dtype.is_float else ["and", "xor"])
         kind = self.pick(kinds)
         bound = self.bound(a, b)
         if bound is not None:

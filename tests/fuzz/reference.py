@@ -144,7 +144,8 @@ def _binary(kind: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if kind in ("max", "min"):
         return _extreme(kind, a, b)
     if kind == "mod":
-        return np.where(b == 0, a, np.remainder(a, b))
+        rest = np.asarray(np.remainder(a, b))
+        return np.where(b == 0, a, rest) if a.dtype.kind in "iu" else rest
     plain = {
         "add": np.add,
         "sub": np.subtract,

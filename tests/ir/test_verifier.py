@@ -59,7 +59,7 @@ def test_right_ones(body: str, stage: str) -> None:
         ("%a: i32@grid = scalar.block_id() [axis=0]", "tile", "i32@block is inferred"),
         ("%a: i32@block = scalar.block_id() [axis=3]", "tile", "grid axis 3"),
         ('%a: i32@grid = scalar.binary(%n, %p) [kind="add"]', "tile", "add of i32 and f32"),
-        ('%a: f32@grid = scalar.binary(%p, %p) [kind="mod"]', "tile", "mod of f32"),
+        ('%a: f32@grid = scalar.binary(%p, %p) [kind="shl"]', "tile", "shl of f32"),
         ('%a: i32@grid = scalar.binary(%n, %n) [kind="pow"]', "tile", "unknown arithmetic pow"),
         ("%a: f32<4> = tile.load(%x, [%n], _) [sizes=(4,)]", "tile", "window of 1 axes, rank 2"),
         ("scalar.dim(%x) [axis=0]", "tile", "0 results where 1 are inferred"),

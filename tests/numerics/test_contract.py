@@ -12,7 +12,7 @@ import pytest
 import warploom as wl
 from tests.ops import arithmetic as ops
 from tests.ops.tile import nearest
-from tests.ops.trial import bits, convert, edges, pairs, wide
+from tests.ops.trial import bits, convert, edges, pairs, spread, wide
 from warploom.ir.kernel import walk
 from warploom.ir.layout.layout import Place
 from warploom.ir.ops import tile
@@ -59,6 +59,37 @@ def test_n01_floor_division(device, dtype):
     same(run(device, ops.floordiv, a, b)[kept], expected)
     rest = [x % y for x, y in zip(a.tolist(), b.tolist(), strict=True)]
     same(run(device, ops.mod, a, b), np.array(rest, a.dtype))
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
+def test_n01_floor_division_of_floats(device, dtype):
+    # Python computes in f64: quotients below 2^22 come out alike, and a remainder is exact but for
+    # one sum.
+    a, b = pairs(dtype)
+    a = np.concatenate([a, 50 * spread(dtype, (500,))]).astype(a.dtype)
+    b = np.concatenate([b, spread(dtype, (500,), seed=1)]).astype(a.dtype)
+    x, y = a.astype(np.float64), b.astype(np.float64)
+    kept = np.isfinite(x) & np.isfinite(y) & (y != 0)
+    with np.errstate(all="ignore"):
+        kept &= (abs(x / y) < 2**22) & ((abs(x / y) > 2**-20) | (x == 0))
+    a, b = a[kept], b[kept]
+    both = list(zip(a.astype(np.float64).tolist(), b.astype(np.float64).tolist(), strict=True))
+    assert len(both) > 500
+    quotients = np.array([x // y for x, y in both]).astype(np.float32)
+    same(run(device, ops.floordiv, a, b), quotients.astype(a.dtype))
+    rests = np.array([x % y for x, y in both]).astype(np.float32)
+    same(run(device, ops.mod, a, b), rests.astype(a.dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_n01_floor_division_by_zero_and_of_infinity(device, dtype):
+    inf, nan = float("inf"), float("nan")
+    a = np.array([1, -1, 0, inf, -inf, 1, -1, -1, nan, 1, 5, -0.0], dtype)
+    b = np.array([0, 0, 0, 2, 2, inf, inf, -inf, 1, nan, -0.0, 3], dtype)
+    quotients = [inf, -inf, nan, nan, nan, 0, -1, 0, nan, nan, -inf, -0.0]
+    same(run(device, ops.floordiv, a, b), np.array(quotients, dtype))
+    rests = [nan, nan, nan, nan, nan, 1, inf, -1, nan, nan, nan, 0]
+    same(run(device, ops.mod, a, b), np.array(rests, dtype))
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])

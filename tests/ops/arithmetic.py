@@ -112,7 +112,7 @@ def _binary(op, kind, dtype):
 
 
 _KINDS = {
-    FLOATS: ("add", "sub", "mul", "div", "max", "min"),
+    FLOATS: ("add", "sub", "mul", "div", "floordiv", "mod", "max", "min"),
     INTEGERS: (
         "add", "sub", "mul", "floordiv", "mod", "max", "min", "and", "or", "xor", "shl", "shr",
     ),

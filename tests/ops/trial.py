@@ -166,9 +166,17 @@ def binary(kind: str, name: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if kind in ("max", "min"):
         both = zip(a.astype(np.float64).tolist(), b.astype(np.float64).tolist(), strict=True)
         return np.array([choose(kind, x, y) for x, y in both]).astype(dtype.numpy)
-    f = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}[kind]
+    f = {
+        "add": np.add,
+        "sub": np.subtract,
+        "mul": np.multiply,
+        "div": np.divide,
+        "floordiv": np.floor_divide,
+        "mod": np.remainder,
+    }[kind]
     with np.errstate(all="ignore"):
-        # One float32 operation on 16-bit floats and one rounding is the exact result rounded once.
+        # One float32 operation on 16-bit floats and one rounding is the exact result rounded once
+        # (but for // and %, which take several).
         return f(wide(a), wide(b)).astype(dtype.numpy)
 
 

@@ -31,6 +31,7 @@ from warploom.sim.registry import shadows, simulates
 
 SCHEMA = 1
 _TESTS = Path(__file__).parents[2] / "tests"
+_ERRORS = Path(__file__).parents[2] / "docs" / "errors.md"
 
 
 def add_parser(commands: Any) -> None:
@@ -82,7 +83,21 @@ def _code(word: str) -> Explained:
         raise error("H021", f"there is no error {word}", hint=f"there are {near}")
     area, cls = LETTERS[word[0]]
     data = {"code": word, "title": found.title, "text": found.paragraph, "class": cls.__name__}
-    return data, [f"{word}: {found.title}", f"({area}; wl.{cls.__name__})", "", found.paragraph]
+    lines = [f"{word}: {found.title}", f"({area}; wl.{cls.__name__})", "", found.paragraph]
+    if report := _report(word):
+        data["example"] = report
+        lines += ["", "an example:", "", report]
+    return data, lines
+
+
+def _report(word: str) -> str:
+    """A report with this code as docs/errors.md shows it; nothing where that page is not here."""
+    if not _ERRORS.is_file():
+        return ""
+    text = _ERRORS.read_text(encoding="utf-8")
+    found = re.search(rf"^### {word} .*?(?=^##|\Z)", text, re.M | re.S)
+    shown = re.search(r"^```\n(.*?)\n```$", found[0], re.M | re.S) if found else None
+    return shown[1] if shown else ""
 
 
 def _function(name: str) -> Explained:

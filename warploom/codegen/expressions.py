@@ -47,7 +47,7 @@ def binary(prelude: Prelude, kind: str, dtype: DType, a: str, b: str) -> str:
     if kind in ("and", "or", "xor"):
         return f"{a} {_OPERATOR[kind]} {b}"
     if dtype.is_float:
-        if kind in ("max", "min"):
+        if kind in ("max", "min", "floordiv", "mod"):
             prelude.use(f"{kind}_{dtype.name}")
             return f"{kind}_{dtype.name}({a}, {b})"
         return f"{a} {_OPERATOR[kind]} {b}"

@@ -148,8 +148,25 @@ _INTEGERS = {
 
 
 def _division() -> dict[str, Helper]:
-    """// and % as in Python; by zero: 0 and the left operand."""
+    """// and % as in Python; by zero: 0 and the left operand, of floats the quotient and NaN."""
     out = {}
+    for name, c, s in (("f32", "float", "f"), ("f64", "double", "")):
+        out[f"mod_{name}"] = Helper(
+            f"{INLINE} {c} mod_{name}({c} a, {c} b) {{\n"
+            f"  {c} rest = fmod{s}(a, b);\n"
+            f"  if (rest == 0) return copysign{s}(0.0{s}, b);\n"
+            "  return (rest < 0) != (b < 0) ? rest + b : rest;\n}"
+        )
+        # a - rest is very nearly a multiple of b: the last line mends what its rounding did.
+        out[f"floordiv_{name}"] = Helper(
+            f"{INLINE} {c} floordiv_{name}({c} a, {c} b) {{\n"
+            "  if (b == 0) return a / b;\n"
+            f"  {c} rest = fmod{s}(a, b);\n"
+            f"  {c} quotient = (a - rest) / b - (rest != 0 && (rest < 0) != (b < 0));\n"
+            f"  if (quotient == 0) return copysign{s}(0.0{s}, a / b);\n"
+            f"  {c} whole = floor{s}(quotient);\n"
+            f"  return quotient - whole > 0.5{s} ? whole + 1 : whole;\n}}"
+        )
     for name, c, u in (("i32", "int", "u32"), ("i64", "long long", "u64")):
         zero = "0u" if u == "u32" else "0ull"
         # The quotient of the smallest integer by -1 has no value in C++; here it wraps around.

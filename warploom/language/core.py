@@ -309,10 +309,8 @@ def _check_dtype(kind: str, dtype: DType, argument: str = "") -> None:
         )
     elif kind in FLOAT32_KINDS and dtype.bits < 32:
         hint = "compute it in f32: `.cast(wl.f32)` before, and back after"
-    elif kind in ("floordiv", "mod", "shl", "shr", *_BITS) and dtype.is_float:
-        hint = (
-            "use `/` and `wl.floor`" if kind in ("floordiv", "mod") else "cast to an integer type"
-        )
+    elif kind in ("shl", "shr", *_BITS) and dtype.is_float:
+        hint = "cast to an integer type"
     if hint:
         raise Refused("T004", f"{shown} is not defined for {dtype}", argument=argument, hint=hint)
 

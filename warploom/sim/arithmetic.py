@@ -59,9 +59,9 @@ def binary(kind: str, dtype: DType) -> Function:
             return np.maximum if kind == "max" else np.minimum
         return _float_maximum if kind == "max" else _float_minimum
     if kind == "mod":
-        return _modulo
+        return np.remainder if dtype.is_float else _modulo
     if kind == "floordiv":
-        return np.floor_divide  # by zero: 0; smallest // −1 wraps
+        return np.floor_divide  # by zero: of floats the quotient, else 0; smallest // −1 wraps
     return _UFUNCS[kind]
 
 

@@ -14,8 +14,8 @@ BINARY = (
     "sub",
     "mul",
     "div",  # floats only, correctly rounded
-    "floordiv",  # integers only
-    "mod",  # integers only
+    "floordiv",  # rounded down, as in Python
+    "mod",  # with the sign of the divisor
     "max",
     "min",
     "and",
@@ -64,7 +64,7 @@ FLOAT_KINDS = {
     "erf",
     "rcp",
 }
-_INT_ONLY = {"floordiv", "mod", "shl", "shr"}
+_INT_ONLY = {"shl", "shr"}
 _BIT = {"and", "or", "xor", "not"}
 FLOAT32_KINDS = {
     "exp",
