@@ -111,8 +111,7 @@ def _fast(
             turned["residual"] = views["residual"].turned
         views = views | turned
     direct = chosen.SWAP or operands.needs_registers(views)
-    # The next product's barriers are made while this one's last tiles are written.
-    kernel.gemm.launch(blocks, pdl=True)(
+    kernel.gemm.launch(blocks, pdl=chosen.PDL)(
         *_tensors(views),
         **scales,
         **chosen.constants(),

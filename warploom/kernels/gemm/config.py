@@ -19,6 +19,7 @@ MOST_STAGES = 10
 FROM_L2, FROM_MEMORY = 40.0, 20.0
 # Cycles before the first product of a launch, and after the last one of a tile besides the stores.
 START, FINISH = 1500.0, 500.0
+SHORT = 60_000.0  # cycles of a launch whose beginning is worth hiding
 STORED = 16.0  # elements of a finished tile a cycle
 
 
@@ -53,7 +54,8 @@ class Config:
     by MATH replicas; tiles in groups of GROUP rows.
 
     SWAP: the tiles are of the transposed product, whose rows are the columns of `b`: for a few rows
-    of `a`.
+    of `a`. PDL: the launch begins while the one before it ends; measured to help where the matrix
+    unit is what a short product waits for, and to cost a microsecond where memory is.
     """
 
     BM: int
@@ -64,6 +66,7 @@ class Config:
     GROUP: int = 8
     BK: int = BK
     SWAP: bool = False
+    PDL: bool = False
 
     def row(self) -> dict[str, int]:
         """What a table of measured tiles holds."""
@@ -71,7 +74,7 @@ class Config:
 
     def constants(self) -> dict[str, int]:
         """The compile-time arguments of the kernel."""
-        return {name: value for name, value in self.row().items() if name != "SWAP"}
+        return {k: v for k, v in self.row().items() if k not in ("SWAP", "PDL")}
 
     def tiles(self, m: int, n: int) -> int:
         """Tiles of a product of m x n elements."""
@@ -86,7 +89,8 @@ def choose(shape: Shape, batch_invariant: bool = False) -> Config:
     found = measured(shape.sms).get(shape.key())
     if found is not None and not (batch_invariant and found.SWAP):
         return found
-    return min(candidates(shape), key=lambda c: (round(cycles(c, shape)), c.BM, -c.BN))
+    found = min(candidates(shape), key=lambda c: (round(cycles(c, shape)), c.BM, -c.BN))
+    return replace(found, PDL=shape.m > found.BM and cycles(found, shape) < SHORT)
 
 
 @lru_cache(maxsize=8)
