@@ -69,7 +69,9 @@ if TYPE_CHECKING:
     from warploom.language.regions import one_thread
     from warploom.language.roles import role, roles
     from warploom.language.scalar import num_programs, program_id, scalar
+    from warploom.language.schedule import tiles
     from warploom.language.shared import shared
+    from warploom.language.structs import struct
     from warploom.language.tensor import ds, gather, load, store
     from warploom.language.tile import (
         all,
@@ -117,7 +119,9 @@ _MODULES = {
     "language.regions": "one_thread",
     "language.roles": "role roles",
     "language.scalar": "num_programs program_id scalar",
+    "language.schedule": "tiles",
     "language.shared": "shared",
+    "language.structs": "struct",
     "language.tensor": "ds gather load store",
     "language.tile": "all any arange argmax argmin cat full max min sum zeros",
     "language.types": "Tensor const",
@@ -219,10 +223,12 @@ __all__ = [
     "sqrt",
     "stats",
     "store",
+    "struct",
     "sum",
     "synchronize",
     "tanh",
     "thread_id",
+    "tiles",
     "to_device",
     "to_numpy",
     "u8",

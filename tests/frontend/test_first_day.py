@@ -4,7 +4,9 @@ import pytest
 
 BODIES = {
     # name: (code, body)
-    "while": ("F010", "while n > 0:\n    pass"),
+    "while_else": ("F010", "while n > 0:\n    n = n - 1\nelse:\n    pass"),
+    "while_true": ("F042", "while True:\n    pass"),
+    "while_tile": ("F030", "while wl.zeros(4, wl.f32) > 0:\n    pass"),
     "with": ("F023", "with open('f'):\n    pass"),
     "try": ("F010", "try:\n    pass\nfinally:\n    pass"),
     "raise": ("F010", "raise ValueError('no')"),
@@ -71,7 +73,7 @@ BODIES = {
     "dtype_text": ("T015", "a = wl.zeros(4, 'float32')"),
     "wl_float32": ("F024", "a = wl.zeros(4, wl.float32)"),
     "wl_dot": ("F024", "a = wl.dot(wl.zeros((4, 4), wl.f32), wl.zeros((4, 4), wl.f32))"),
-    "wl_thread_id": ("F024", "a = wl.thread_id(0)"),
+    "wl_thread_id": ("F026", "a = wl.thread_id(0)"),
     "arange_from_to": ("F026", "a = wl.arange(0, 4)"),
     "none_as_value": ("T020", "a = n + None"),
     "text_as_value": ("T015", "a = n + 'x'"),

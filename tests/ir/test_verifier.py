@@ -74,7 +74,7 @@ def test_right_ones(body: str, stage: str) -> None:
             TILE + "control.for(%n, %n, %n, [%t]) [unroll=1] (%i: i32@grid) "
             "{\n control.yield([])\n}",
             "tile",
-            "one body argument a carried value and the index",
+            "one body argument a carried value",
         ),
         (
             TILE + "%r: f32<4> = control.for(%n, %n, %n, [%t]) [unroll=1] "

@@ -59,7 +59,39 @@ def rotated(dtype):
     return Case("control.duplicate", dtype, make)
 
 
+@wl.kernel
+def collatz(x: wl.Tensor, z: wl.Tensor, n: wl.i32, SIZE: wl.const):
+    """As many trips as the data say, blocks apart: rows take turns until the number is 1."""
+    row = wl.program_id(0)
+    a, b = wl.load(x[row, wl.ds(0, SIZE)]), wl.load(x[row + 1, wl.ds(0, SIZE)])
+    left = n + row
+    while left != 1:
+        left = left // 2 if left % 2 == 0 else 3 * left + 1
+        a, b = b, a
+    wl.store(z[row, wl.ds(0, SIZE)], a)
+
+
+def steps_to_one(n):
+    steps = 0
+    while n != 1:
+        n = n // 2 if n % 2 == 0 else 3 * n + 1
+        steps += 1
+    return steps
+
+
+def waited(dtype):
+    def make(device):
+        x = spread(dtype, (6, 50))
+        out = device.empty((5, 50), x.dtype)
+        expected = np.stack([x[row + steps_to_one(1 + row) % 2] for row in range(5)])
+        call = collatz.launch(5).call(device.put(x), out, 1, SIZE=50)
+        return Trial(call, [(out, expected)])
+
+    return Case("control.while", dtype, make)
+
+
 CASES = [rotated(dtype) for dtype in ALL]
+CASES += [waited(dtype) for dtype in ALL]
 CASES += [
     carried(f"control.{name}", dtype)
     for name in ("assign", "declare", "for", "if", "yield")

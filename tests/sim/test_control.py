@@ -166,3 +166,40 @@ def test_a_value_that_is_kept_is_not_written_over(run):
     parts = x.reshape(6, 4, 1024)
     before = parts[:, 0] + parts[:, 1] + parts[:, 2]
     assert np.array_equal(y, (before + parts[:, 3]) - before)
+
+
+@wl.kernel
+def halved(x: wl.Tensor, y: wl.Tensor, SIZE: wl.const):
+    """As often as the block's own number can be halved; block 0 makes no trip."""
+    i = wl.program_id(0)
+    acc, left = wl.load(x[i, wl.ds(0, SIZE)]), i
+    while left > 0:
+        acc = acc + wl.load(x[left, wl.ds(0, SIZE)])
+        left = left // 2
+    wl.store(y[i, wl.ds(0, SIZE)], acc)
+
+
+def test_whiles_of_different_length(run):
+    x, y = data(), np.zeros((9, N), np.float32)
+    run(halved.launch(9).call(x, y, SIZE=N), 9, x, y)
+    for i in range(9):
+        expected, left = x[i].copy(), i
+        while left > 0:
+            expected, left = expected + x[left], left // 2
+        assert np.array_equal(y[i], expected), i
+
+
+@wl.kernel
+def unwritten(x: wl.Tensor, y: wl.Tensor):
+    at = 0
+    while wl.load(x[at]) > 0.0:
+        at = at + 1
+    wl.store(y[0], at.cast(wl.f32))
+
+
+def test_an_unwritten_condition_is_found_at_the_trip_that_reads_it():
+    x = wl.Make().empty((4,), wl.f32)
+    x[:2] = 1.0
+    found = unwritten.launch(1).call(x, np.zeros(1, np.float32)).check()
+    assert [f.code for f in found] == ["M002"]
+    assert "decides this loop" in found.text()

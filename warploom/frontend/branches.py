@@ -10,8 +10,8 @@ from warploom.base.diagnostics import Span
 from warploom.base.dtypes import boolean
 from warploom.frontend.carried import (
     Differs,
-    Fixed,
     converted,
+    difference,
     is_number,
     join,
     joint_dtype,
@@ -35,6 +35,7 @@ from warploom.ir.op import Block, Loc, Value
 from warploom.ir.ops import control
 from warploom.ir.ops import scalar as scalars
 from warploom.language import core
+from warploom.language.context import Handle
 from warploom.language.product import Pending, begun
 from warploom.language.values import Scalar, Tensor, Tile, Window, kind_of
 
@@ -54,6 +55,10 @@ def truth(frame: Frame, value: Any, node: ast.AST) -> bool | Scalar:
             hint += "; `wl.any` and `wl.all` reduce a tile of one axis"
         raise frame.problem(
             "F030", "a condition is one value, not a tile", node, label=kind_of(value), hint=hint
+        )
+    if isinstance(value, Handle):
+        raise frame.problem(
+            "F030", f"a condition is one value, not {value!r}", node, label=kind_of(value)
         )
     if isinstance(value, Tensor | Window):
         raise frame.problem(
@@ -189,8 +194,9 @@ def _plan(
     is; the others are None and become results."""
     (form, firsts), (other, seconds) = split(a), split(b)
     if not same_form(form, other):
-        only = isinstance(form, Fixed) or isinstance(other, Fixed)
-        raise Differs(kind_of(a), kind_of(b), compile_time=only)
+        at = difference(a, b)
+        kinds = kind_of(at.first), kind_of(at.second)
+        raise Differs(*kinds, compile_time=any(at.fixed), path=at.path)
     pairs = list(zip(firsts, seconds, strict=True))
     dtypes = [joint_dtype(x, y) for x, y in pairs]
     leaves: list[Any] = []
@@ -213,7 +219,7 @@ def _differs(
     node: ast.AST,
     places: tuple[Loc | None, Loc | None] = (None, None),
 ) -> Problem:
-    what = f"`{name}`" if name else "a conditional expression"
+    what = f"`{name}{differs.path}`" if name else "a conditional expression"
     spans = [
         Span.at(place, label=f"{word}: {found}")
         for place, word, found in zip(

@@ -11,7 +11,15 @@ from warploom.base.errors import CompileError, error_of
 
 # Importing the rules enters them into the tables of `frame`, importing the families of the
 # language enters their functions into the vocabulary.
-from warploom.frontend import branches, calls, expressions, loops, regions, statements
+from warploom.frontend import (
+    branches,
+    calls,
+    expressions,
+    loops,
+    regions,
+    statements,
+    while_loops,
+)
 from warploom.frontend.capture import NotConstant, admit
 from warploom.frontend.frame import Enough, Frame, Reports, Returned, execute
 from warploom.frontend.signature import parse_signature
@@ -34,6 +42,7 @@ from warploom.language import (
     product,
     roles,
     scalar,
+    schedule,
     shared,
     tensor,
     tile,
@@ -44,7 +53,7 @@ from warploom.language.values import Scalar, Tensor
 
 __all__ = ["ParamSpec", "build"]
 
-RULES = (branches, calls, expressions, loops, regions, statements)
+RULES = (branches, calls, expressions, loops, regions, statements, while_loops)
 FAMILIES = (
     arithmetic,
     barrier,
@@ -57,6 +66,7 @@ FAMILIES = (
     language_regions,
     roles,
     scalar,
+    schedule,
     shared,
     tensor,
     tile,

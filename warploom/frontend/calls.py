@@ -11,6 +11,7 @@ from typing import Any
 
 from warploom.base.dtypes import DType, boolean, f32, i32
 from warploom.base.errors import CompileError
+from warploom.frontend import structs
 from warploom.frontend.capture import is_kernel
 from warploom.frontend.expressions import computed, is_symbolic, not_computed, numbers, starred
 from warploom.frontend.frame import (
@@ -28,6 +29,7 @@ from warploom.ir.op import Complaint
 from warploom.language import arithmetic, control, core, debug, elsewhere
 from warploom.language.context import VOCABULARY, Handle, Refused
 from warploom.language.function import Function
+from warploom.language.structs import Bound, Struct
 from warploom.language.values import Scalar, Tensor, Tile, Window, kind_of
 
 _WRAPPERS = (Tile, Scalar, Tensor, Handle)
@@ -45,6 +47,10 @@ def call(frame: Frame, node: ast.Call) -> Any:
     frame.at(node)
     if function is builtins.breakpoint:
         return _language(frame, _breakpoint(frame), positional, named, node, places)
+    if isinstance(function, Bound):
+        return inline(frame, function.method, [function.owner, *positional], named, node)
+    if isinstance(function, Struct):
+        return structs.make(frame, function, positional, named, node, places)
     if isinstance(function, Function):
         return inline(frame, function, positional, named, node)
     if VOCABULARY.get(getattr(function, "__name__", "")) is function or _is_method(function):

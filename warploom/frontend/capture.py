@@ -19,6 +19,7 @@ from warploom.base.dtypes import DType
 from warploom.frontend.scopes import assigned
 from warploom.frontend.source import SourceFunction, read
 from warploom.language.function import Function
+from warploom.language.structs import Struct
 
 
 class NotConstant(Exception):
@@ -35,7 +36,7 @@ def admit(value: Any) -> Any:
 
     NumPy scalars become Python numbers. Containers are admitted whole or not at all.
     """
-    if value is None or isinstance(value, bool | int | float | str | DType | Function):
+    if value is None or isinstance(value, bool | int | float | str | DType | Function | Struct):
         return value
     if isinstance(value, np.bool_ | np.integer | np.floating):
         return value.item()
@@ -56,6 +57,8 @@ def admit(value: Any) -> Any:
 
 def canonical(value: Any) -> str:
     """A constant as text, equal for equal constants; functions by name (their source is a part)."""
+    if isinstance(value, Struct):
+        return _canonical_struct(value)
     if isinstance(value, Function):
         fn = value.__wrapped__
         return f"function {fn.__module__}.{fn.__qualname__}"
@@ -83,6 +86,17 @@ def canonical(value: Any) -> str:
         return f"module {value.__name__}"
     name = getattr(value, "__qualname__", type(value).__qualname__)
     return f"{type(value).__name__} {getattr(value, '__module__', '')}.{name}"
+
+
+def _canonical_struct(value: Struct) -> str:
+    """A struct by name, with its fields and constants; its methods' sources are parts."""
+    fields = (
+        f"{f.name}: {canonical(f.kind)}" + ("" if f.required else f" = {canonical(f.default)}")
+        for f in value.fields.values()
+    )
+    constants = (f"{name} = {canonical(v)}" for name, v in value.constants.items())
+    inside = ", ".join((*fields, *constants))
+    return f"struct {value.__module__}.{value.__qualname__}({inside})"
 
 
 def class_constants(cls: type) -> dict[str, Any]:
@@ -139,9 +153,12 @@ def source_key_parts(
 
 
 def _functions_in(value: Any) -> list[Callable[..., Any]]:
-    """The `wl.function`s inside a constant."""
+    """The `wl.function`s inside a constant, and the methods of structs."""
     if isinstance(value, Function):
         return [value]
+    if isinstance(value, Struct):
+        inner = [f for field in value.fields.values() for f in _functions_in(field.kind)]
+        return [*value.methods.values(), *inner]
     if isinstance(value, tuple | list):
         return [f for v in value for f in _functions_in(v)]
     return []
@@ -179,7 +196,7 @@ def captured(source: SourceFunction) -> dict[str, Any]:
 
 def _is_known(value: Any) -> bool:
     """Builtins, modules, and what this package itself defines but for marked functions of users."""
-    if isinstance(value, Function):
+    if isinstance(value, Function | Struct):
         return False
     if isinstance(value, types.ModuleType | types.BuiltinFunctionType):
         return True

@@ -1,8 +1,8 @@
 """Values that cross the edge of a run-time loop or branch: taken apart into IR values, and rebuilt.
 
-Tiles, scalars and numbers are leaves; tuples and lists of them keep their form; everything else
-(texts, None, dtypes, tensors, functions) exists at compile time only and has to be the same on
-every way.
+Tiles, scalars and numbers are leaves; tuples, lists and structs of them keep their form;
+everything else (texts, None, dtypes, tensors, functions) exists at compile time only and has to be
+the same on every way.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from warploom.ir import types
 from warploom.ir.op import Value
 from warploom.language import core
 from warploom.language.product import Pending, begun
+from warploom.language.structs import Instance, Struct
+from warploom.language.types import const
 from warploom.language.values import Scalar, Tile, kind_of, wrap
 
 
@@ -39,18 +41,27 @@ class Many:
     parts: tuple[Form, ...]
 
 
-Form: TypeAlias = Leaf | Fixed | Many
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A struct, with the forms of its fields in order."""
+
+    struct: Struct
+    parts: tuple[Form, ...]
+
+
+Form: TypeAlias = Leaf | Fixed | Many | Record
 LEAF = Leaf()
 
 
 class Differs(Exception):
     """Two values that cannot be one; `detail` says what the second is, in words."""
 
-    def __init__(self, first: str, second: str, compile_time: bool = False) -> None:
+    def __init__(self, first: str, second: str, compile_time: bool = False, path: str = "") -> None:
         super().__init__(f"{first} and {second}")
         self.first = first
         self.second = second
         self.compile_time = compile_time
+        self.path = path  # of fields to where they differ
 
 
 def split(value: Any) -> tuple[Form, list[Any]]:
@@ -64,7 +75,20 @@ def split(value: Any) -> tuple[Form, list[Any]]:
             parts.append(form)
             leaves += inner
         return Many(type(value), tuple(parts)), leaves
+    if isinstance(value, Instance):
+        return _split_fields(value)
     return Fixed(value), []
+
+
+def _split_fields(value: Instance) -> tuple[Form, list[Any]]:
+    """Constants of a struct stay constants, whatever they are."""
+    parts, leaves = [], []
+    for field in value.struct.fields.values():
+        held = value.values[field.name]
+        form, inner = (Fixed(held), []) if field.kind is const else split(held)
+        parts.append(form)
+        leaves += inner
+    return Record(value.struct, tuple(parts)), leaves
 
 
 def join(form: Form, leaves: Iterator[Any]) -> Any:
@@ -73,13 +97,19 @@ def join(form: Form, leaves: Iterator[Any]) -> Any:
         return next(leaves)
     if isinstance(form, Fixed):
         return form.value
-    return form.kind(join(part, leaves) for part in form.parts)
+    parts = [join(part, leaves) for part in form.parts]
+    if isinstance(form, Record):
+        return Instance(form.struct, dict(zip(form.struct.fields, parts, strict=True)))
+    return form.kind(parts)
 
 
 def same_form(a: Form, b: Form) -> bool:
     """Whether two values differ in leaves only."""
     if isinstance(a, Fixed) and isinstance(b, Fixed):
         return a.value is b.value or (type(a.value) is type(b.value) and bool(a.value == b.value))
+    if isinstance(a, Record) and isinstance(b, Record):
+        pairs = zip(a.parts, b.parts, strict=False)
+        return a.struct is b.struct and all(same_form(x, y) for x, y in pairs)
     if isinstance(a, Many) and isinstance(b, Many):
         return (
             a.kind is b.kind
@@ -87,6 +117,32 @@ def same_form(a: Form, b: Form) -> bool:
             and all(same_form(x, y) for x, y in zip(a.parts, b.parts, strict=True))
         )
     return isinstance(a, Leaf) and isinstance(b, Leaf)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where two values differ in form: the path of fields to it, what stands there, and whether
+    each exists at compile time only."""
+
+    path: str
+    first: Any
+    second: Any
+    fixed: tuple[bool, bool]
+
+
+def difference(a: Any, b: Any) -> Difference:
+    """The first difference of two values of one struct; other values differ as a whole."""
+    return _difference("", (a, split(a)[0]), (b, split(b)[0]))
+
+
+def _difference(path: str, a: tuple[Any, Form], b: tuple[Any, Form]) -> Difference:
+    (first, form), (second, other) = a, b
+    if isinstance(form, Record) and isinstance(other, Record) and form.struct is other.struct:
+        for name, x, y in zip(form.struct.fields, form.parts, other.parts, strict=True):
+            if not same_form(x, y):
+                inner = (first.values[name], x), (second.values[name], y)
+                return _difference(f"{path}.{name}", *inner)
+    return Difference(path, first, second, (isinstance(form, Fixed), isinstance(other, Fixed)))
 
 
 def settled_type(value: Value) -> types.Type:

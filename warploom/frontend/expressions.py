@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from warploom.base.dtypes import DType
+from warploom.frontend import structs
 from warploom.frontend.branches import chain, negate
 from warploom.frontend.capture import data_of, is_kernel
 from warploom.frontend.frame import (
@@ -23,6 +24,7 @@ from warploom.frontend.targets import as_sequence
 from warploom.language import core, elsewhere
 from warploom.language.context import VOCABULARY, Handle, Refused
 from warploom.language.control import Range
+from warploom.language.structs import Instance
 from warploom.language.tensor import window
 from warploom.language.values import (
     Extents,
@@ -362,6 +364,8 @@ def attribute(frame: Frame, node: ast.Attribute) -> Any:
         return _of_module(frame, owner, node)
     if owner is None:
         raise _is_none(frame, node)
+    if isinstance(owner, Instance):
+        return structs.attribute(frame, owner, node)
     allowed = owner.attributes if isinstance(owner, Handle) else _ATTRIBUTES.get(type(owner))
     if allowed is not None:
         if node.attr in allowed:

@@ -349,7 +349,6 @@ def _own_fault(frame: Frame, fault: Exception, node: ast.AST) -> Problem:
 
 
 _WORDS: dict[str, tuple[str, str]] = {
-    "While": ("`while`", "use `for i in wl.range(n)`, and guard the body with `if`"),
     "With": ("`with`", ""),
     "Try": ("`try`", "a kernel raises no exceptions; `assert` stops a launch"),
     "Raise": ("`raise`", '`assert condition, "text"` stops a launch'),

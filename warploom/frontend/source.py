@@ -18,6 +18,7 @@ from typing import Any
 from warploom.base.diagnostics import Span
 from warploom.base.errors import CompileError, error
 from warploom.ir.op import Loc
+from warploom.language.structs import Method
 
 # How the decorators of this language are spelt at the end: others have no effect in a kernel.
 _OWN_DECORATORS = ("kernel", "function", "example", "options")
@@ -116,7 +117,7 @@ def _plain_function(fn: Any) -> types.FunctionType:
         if code.co_flags & flag:
             raise error("F002", f"a kernel is a plain function, not {what}", place)
     outer = given.__qualname__.rpartition(".")[0]
-    if outer and not outer.endswith("<locals>"):
+    if outer and not outer.endswith("<locals>") and not isinstance(fn, Method):
         raise _method(given)
     return given
 

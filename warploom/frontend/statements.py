@@ -49,7 +49,8 @@ def augmented(frame: Frame, node: ast.AugAssign) -> None:
         load = ast.Subscript(target.value, target.slice, ast.Load())
         old = evaluate(frame, ast.copy_location(load, target))
     else:
-        raise frame.problem("F035", "only names and items of lists can be assigned", target)
+        assign(frame, target, None, node.value)  # which refuses it
+        return
     value = evaluate(frame, node.value)
     assign(frame, target, binary(frame, node, node.op, (old, target), (value, node.value)), node)  # type: ignore[arg-type]
 

@@ -6,13 +6,14 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from warploom.frontend.frame import Frame, evaluate, need_constant
+from warploom.frontend.frame import Frame, Problem, evaluate, need_constant
 from warploom.language.barrier import Barrier
 from warploom.language.control import Unroll
 from warploom.language.item import Item
 from warploom.language.pipe import Pipe
 from warploom.language.product import Pending
 from warploom.language.shared import Shared
+from warploom.language.structs import Instance
 from warploom.language.values import Extents, Scalar, Tensor, Tile, kind_of
 
 # Kinds of value whose IR value takes the name that it is bound to.
@@ -49,6 +50,10 @@ def assign(frame: Frame, target: ast.expr, value: Any, source: ast.expr) -> None
         _unpack(frame, target, value, source)
     elif isinstance(target, ast.Subscript):
         _set_item(frame, target, value)
+    elif isinstance(target, ast.Attribute) and isinstance(
+        owner := evaluate(frame, target.value), Instance
+    ):
+        raise _field(frame, target, owner)
     else:
         raise frame.problem(
             "F035",
@@ -56,6 +61,16 @@ def assign(frame: Frame, target: ast.expr, value: Any, source: ast.expr) -> None
             target,
             hint="tiles and scalars never change: bind a new name",
         )
+
+
+def _field(frame: Frame, target: ast.Attribute, owner: Instance) -> Problem:
+    spelt = ast.unparse(target.value)
+    return frame.problem(
+        "F035",
+        f"{owner!r} never changes: `{target.attr}` is not assigned",
+        target,
+        hint=f"bind another one: `{spelt} = {spelt}.replace({target.attr}=…)`",
+    )
 
 
 def _unpack(frame: Frame, target: ast.Tuple | ast.List, value: Any, source: ast.expr) -> None:

@@ -16,7 +16,7 @@ from warploom.ir.kernel import Kernel, walk
 from warploom.ir.layout.layout import LANES, Layout
 from warploom.ir.op import Complaint, Op, Value, check
 from warploom.ir.ops import debug, global_memory, index, registers, scalar, shared_memory
-from warploom.ir.ops.control import For
+from warploom.ir.ops.control import For, While
 from warploom.ir.roles import walk_roles
 from warploom.ir.types import Regs, Scalar
 from warploom.ir.verifier import VerifyError
@@ -54,6 +54,8 @@ def verify_accesses(kernel: Kernel) -> None:
     for op in walk(kernel.body):
         if isinstance(op, For):
             integers.loops[op.body.args[0]] = op.lo
+        elif isinstance(op, While):
+            integers.loops.update(zip(op.carried, op.inits, strict=True))
     for op, warps in walk_roles(kernel):
         integers.warps = warps
         try:
@@ -64,7 +66,7 @@ def verify_accesses(kernel: Kernel) -> None:
 
 class Integers:
     """Values of integer and bool machine values as arrays [registers…, warps, lanes]; scalars have
-    rank 0. Loop indices are at their first trip."""
+    rank 0. Loop indices and what a `while` carries are at their first trip."""
 
     def __init__(self, warps: int) -> None:
         self.warps = warps

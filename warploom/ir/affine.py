@@ -11,7 +11,7 @@ from math import gcd
 from warploom.base.dtypes import DType
 from warploom.ir.kernel import walk
 from warploom.ir.op import Block, Op, Value
-from warploom.ir.ops.control import For
+from warploom.ir.ops.control import For, While
 from warploom.ir.ops.roles import Replica
 from warploom.ir.ops.scalar import (
     Binary,
@@ -86,6 +86,8 @@ class ScalarFacts:
     """Facts of the scalars of one kernel. Loops must be noted before their index is asked for."""
 
     loops: dict[Value, tuple[Value, Value]] = field(default_factory=dict)
+    # What a `while` carries and is never negative.
+    nonnegative: set[Value] = field(default_factory=set)
     _facts: dict[Value, _Fact] = field(default_factory=dict)
     _roots: dict[Hashable, int] = field(default_factory=dict)
     _values: list[Value] = field(default_factory=list)
@@ -97,7 +99,23 @@ class ScalarFacts:
         for op in walk(block):
             if isinstance(op, For):
                 facts.note_loop(op.body.args[0], op.lo, op.step)
+        for op in walk(block):
+            if isinstance(op, While):
+                facts.nonnegative |= facts.never_negative(op)
+                facts._facts.clear()  # what was found before did not know it
         return facts
+
+    def never_negative(self, op: While) -> set[Value]:
+        """The carried integers that enter as no negative number and become none in a trip."""
+        ends = op.body.ops[-1].operand_values()
+        carried = [c for c in zip(op.carried, op.inits, ends, strict=True) if _is_index(c[0])]
+        kept = {arg for arg, init, _ in carried if self.is_nonnegative(init)}
+        while True:
+            trial = ScalarFacts(loops=self.loops, nonnegative=self.nonnegative | kept)
+            left = {a for a, _, end in carried if a in kept and trial.is_nonnegative(end)}
+            if left == kept:
+                return kept
+            kept = left
 
     def note_loop(self, index: Value, lo: Value, step: Value) -> None:
         """`index` runs from lo by step."""
@@ -224,7 +242,7 @@ class ScalarFacts:
         op = value.owner
         if value in self.loops:
             return all(map(self.is_nonnegative, self.loops[value]))
-        if isinstance(op, Dim | BlockId | GridDim | Replica):
+        if isinstance(op, Dim | BlockId | GridDim | Replica) or value in self.nonnegative:
             return True
         if isinstance(op, Cast):
             return _keeps_number(op) and self.is_nonnegative(op.value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Complaint, Op, Stage, Value, check
-from warploom.ir.ops.control import For, If, Yield, same_but_uniformity, uniformity
+from warploom.ir.ops.control import If, Loop, Yield, same_but_uniformity, uniformity
 from warploom.ir.ops.registers import Binary, Cast, Compare, Fma, Map, Select, Spread, Unary
 from warploom.ir.ops.roles import Split
 from warploom.ir.ops.sync import Barrier
@@ -102,7 +102,7 @@ class _Verifier:
         op.verify()
         if isinstance(op, Map):
             _check_map(op)
-        if isinstance(op, For | If):
+        if isinstance(op, Loop | If):
             _check_barriers(op)
 
 
@@ -148,9 +148,9 @@ def _check_map(op: Map) -> None:
             check(fits, f"{value} inside a map of {op.extents}")
 
 
-def _check_barriers(op: For | If) -> None:
+def _check_barriers(op: Loop | If) -> None:
     """All warps of the role come to a barrier, or none does."""
-    deciding = (op.condition,) if isinstance(op, If) else (op.lo, op.hi, op.step)
+    deciding = (op.condition,) if isinstance(op, If) else op.deciding
     if max(map(uniformity, deciding)) < Uniformity.WARP:
         return
     for block in op.regions():

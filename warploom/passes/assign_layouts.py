@@ -21,7 +21,7 @@ from warploom.ir.layout.layout import Layout
 from warploom.ir.layout.natural import natural
 from warploom.ir.op import Block, Op, Value
 from warploom.ir.ops import lanes, shared, tile, wgmma
-from warploom.ir.ops.control import For, If
+from warploom.ir.ops.control import If, Loop
 from warploom.ir.roles import walk_roles
 from warploom.ir.types import Tensor, Tile
 
@@ -139,11 +139,9 @@ class _Classes:
                 self.find(value)
         if isinstance(op, _ELEMENTWISE):
             self.join(op.result, *op.operand_values())
-        elif isinstance(op, For):
+        elif isinstance(op, Loop):
             last = op.body.ops[-1]
-            for group in zip(
-                op.inits, op.body.args[1:], last.operand_values(), op.results, strict=True
-            ):
+            for group in zip(op.inits, op.carried, last.operand_values(), op.results, strict=True):
                 self.join(*group)
         elif isinstance(op, If):
             for block in op.regions():

@@ -10,7 +10,7 @@ from warploom.base.errors import Error, error
 from warploom.base.target import Target
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Op, Value
-from warploom.ir.ops.control import Assign, Declare, Duplicate, For, If
+from warploom.ir.ops.control import Assign, Declare, Duplicate, If, Loop
 from warploom.ir.ops.wgmma import Mma, WaitGroup
 from warploom.passes.later_uses import LaterUses
 
@@ -81,7 +81,7 @@ class _Storages:
     def block(self, block: Block, wishes: _Wishes) -> None:
         ops: list[Op] = []
         for op in block.ops:
-            if isinstance(op, For) and op.results:
+            if isinstance(op, Loop) and op.results:
                 ops += self.loop(op, wishes)
             elif isinstance(op, If) and op.results:
                 ops += self.branch(op, wishes)
@@ -108,12 +108,12 @@ class _Storages:
         self.hold(op.result, op.acc.storage)
         return before
 
-    def loop(self, op: For, wishes: _Wishes) -> list[Op]:
+    def loop(self, op: Loop, wishes: _Wishes) -> list[Op]:
         """Storages of the carried values, and what stands before the loop. They are known before
         the body is looked at: an accumulator stays in the one it came in."""
         before: list[Op] = []
         targets: list[Value] = []
-        for init, arg, result in zip(op.inits, op.body.args[1:], op.results, strict=True):
+        for init, arg, result in zip(op.inits, op.carried, op.results, strict=True):
             place = self.places.get(init.storage) if result in self.chains else None
             if place is None or op.inits.count(init) > 1 or self.later.after(init, op):
                 declare = self.declare(result, op)
@@ -185,10 +185,10 @@ class Chains:
             if isinstance(op, Mma | WaitGroup):
                 self.next[op.acc] = op.result
                 self.made[op.result] = op
-            elif isinstance(op, For):
+            elif isinstance(op, Loop):
                 ends = op.body.ops[-1].operand_values()
                 for init, arg, end, result in zip(
-                    op.inits, op.body.args[1:], ends, op.results, strict=True
+                    op.inits, op.carried, ends, op.results, strict=True
                 ):
                     self.sources[arg] = [init, end]
                     self.sources[result] = [init, end]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from warploom.base.target import Target
 from warploom.ir.kernel import Kernel
 from warploom.ir.op import Block, Op, Value
-from warploom.ir.ops.control import For
+from warploom.ir.ops.control import Loop
 
 
 def hoist_invariants(kernel: Kernel, target: Target) -> None:
@@ -23,7 +23,7 @@ def _hoist(block: Block) -> None:
     for op in block.ops:
         for inner in op.regions():
             _hoist(inner)
-        if isinstance(op, For):
+        if isinstance(op, Loop):
             ops += _split_invariants(op.body)
         ops.append(op)
     block.ops = ops

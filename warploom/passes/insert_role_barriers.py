@@ -15,7 +15,7 @@ from warploom.base.target import Target
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Op
 from warploom.ir.ops import tma, wgmma
-from warploom.ir.ops.control import For, If, OneThread
+from warploom.ir.ops.control import If, Loop, OneThread
 from warploom.ir.ops.roles import Split
 from warploom.ir.ops.sync import Arrive, Barrier, FenceAsync, WarpSync
 from warploom.passes.touches import COPY, PRODUCT, Memory, Touch, arrives
@@ -81,7 +81,7 @@ class _Inserter:
         """Insert into a block entered with these accesses open; gives those open at its end."""
         ops: list[Op] = []
         for op in block.ops:
-            if isinstance(op, For):
+            if isinstance(op, Loop):
                 state = self.loop(op, state)
             elif isinstance(op, If):
                 state = self.block(op.then, state) | self.block(op.orelse, state)
@@ -182,7 +182,7 @@ class _Inserter:
             state = self.after(inner, state) if not isinstance(inner, FenceAsync) else state
         return state
 
-    def loop(self, op: For, state: Open) -> Open:
+    def loop(self, op: Loop, state: Open) -> Open:
         # The second walk enters the body with what its own end leaves open.
         leaves = self.block(op.body, state).again()
         return state | self.block(op.body, state | leaves)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from warploom.ir.kernel import Kernel
 from warploom.ir.op import Block, Op, Value
-from warploom.ir.ops.control import For
+from warploom.ir.ops.control import Loop
 from warploom.ir.ops.registers import Slice, Spread, View
 
 _VIEWS = (Slice, Spread, View)  # no instruction: they read their operand when they are read
@@ -60,7 +60,7 @@ class LaterUses:
         loops = [
             around
             for around, _ in here.regions[self._depth.get(value, 0) :]
-            if isinstance(around, For)
+            if isinstance(around, Loop)
         ]
         for use in self.of(value):
             there = self._places[use].regions

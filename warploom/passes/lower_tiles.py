@@ -10,7 +10,7 @@ from warploom.ir.builder import Builder
 from warploom.ir.kernel import Kernel
 from warploom.ir.op import Block, Op, Stage, Value
 from warploom.ir.ops import tma
-from warploom.ir.ops.control import For, If, OneThread, Yield
+from warploom.ir.ops.control import For, If, Loop, OneThread, Yield
 from warploom.ir.ops.roles import SetRegisters, Split
 from warploom.ir.types import Regs, Tile
 from warploom.passes import lowering
@@ -56,8 +56,8 @@ def _lower_op(lower: Lowering, op: Op) -> None:
     rule = lowers.rules.get(type(op))
     if rule is not None:
         rule(lower, op)
-    elif isinstance(op, For):
-        _lower_for(lower, op)
+    elif isinstance(op, Loop):
+        _lower_loop(lower, op)
     elif isinstance(op, If):
         _lower_if(lower, op)
     elif isinstance(op, Split):
@@ -88,18 +88,13 @@ def _machine_value(lower: Lowering, value: Value) -> Value:
     return made
 
 
-def _lower_for(lower: Lowering, op: For) -> None:
+def _lower_loop(lower: Lowering, op: Loop) -> None:
     inits = tuple(_carried(lower, v) for v in op.inits)
     body = Block(tuple(_machine_value(lower, a) for a in op.body.args))
     _lower_block(lower, op.body, body)
-    made = replace(
-        op,
-        lo=lower.get(op.lo),
-        hi=lower.get(op.hi),
-        step=lower.get(op.step),
-        inits=inits,
-        body=body,
-    )
+    bounds = ("lo", "hi", "step") if isinstance(op, For) else ()
+    given = {name: lower.get(getattr(op, name)) for name in bounds}
+    made = replace(op, inits=inits, body=body, **given)
     _finish(lower, op, made)
 
 

@@ -17,7 +17,7 @@ from warploom.ir.kernel import Kernel, walk
 from warploom.ir.layout.layout import Layout
 from warploom.ir.op import Block, Op, Value
 from warploom.ir.ops import scalar, tensor, tile
-from warploom.ir.ops.control import For, If, OneThread
+from warploom.ir.ops.control import For, If, Loop, OneThread
 from warploom.ir.ops.roles import Split
 from warploom.ir.ops.sync import Barrier, Meet, WarpSync
 from warploom.ir.types import Tensor, Tile
@@ -84,7 +84,7 @@ class _Inserter:
                 pending |= {touch}
             elif self.meets(op):
                 pending = frozenset()
-            elif isinstance(op, For):
+            elif isinstance(op, Loop):
                 pending = self.loop(op, pending)
             elif isinstance(op, If):
                 pending = self.block(op.then, pending) | self.block(op.orelse, pending)
@@ -104,7 +104,7 @@ class _Inserter:
             return op.waits
         return isinstance(op, Barrier) or (isinstance(op, WarpSync) and self.warps == 1)
 
-    def loop(self, op: For, pending: frozenset[_Touch]) -> frozenset[_Touch]:
+    def loop(self, op: Loop, pending: frozenset[_Touch]) -> frozenset[_Touch]:
         """The body is walked twice: the second walk enters it with what its end leaves open."""
         trips = _Trips(op, self.facts)
         leaves = self.block(op.body, pending)
@@ -201,14 +201,15 @@ def _same_threads(earlier: _Touch, now: _Touch) -> bool:
 class _Trips:
     """What becomes of windows from one trip of a loop to the next, and after the last."""
 
-    def __init__(self, op: For, facts: ScalarFacts) -> None:
+    def __init__(self, op: Loop, facts: ScalarFacts) -> None:
         self.facts = facts
-        self.index = op.body.args[0]
+        # A loop that does not count has no index: what varies in it varies in no known way.
+        self.index = op.body.args[0] if isinstance(op, For) else None
         self.inside = set(op.body.args)
         for inner in walk(op.body):
             self.inside.update(inner.results)
             self.inside.update(a for region in inner.regions() for a in region.args)
-        self.steady = facts.constant(op.step) is not None
+        self.steady = isinstance(op, For) and facts.constant(op.step) is not None
 
     def next(self, touch: _Touch) -> _Touch:
         """The access seen from the next trip."""
@@ -230,7 +231,7 @@ class _Trips:
         """The values of this loop that a window depends on."""
         roots = (self.facts.value_of(root) for root, _ in edge.start.terms)
         found = {v for v in roots if self._varies(v)}
-        return found | ({self.index} if edge.trip is self.index else set())
+        return found | ({edge.trip} if edge.trip and edge.trip is self.index else set())
 
     def _varies(self, value: Value) -> bool:
         op = value.owner

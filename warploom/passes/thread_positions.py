@@ -13,7 +13,7 @@ from warploom.ir.builder import Builder
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Op, Value
 from warploom.ir.ops import mbarrier, scalar, wgmma
-from warploom.ir.ops.control import For, If, OneThread, Yield
+from warploom.ir.ops.control import If, Loop, OneThread, Yield
 from warploom.ir.ops.roles import HandBack, Position, Split
 from warploom.ir.types import Scalar, Uniformity
 
@@ -44,7 +44,7 @@ def _held_by(block: Block) -> dict[int, HandBack]:
     for op in block.ops:
         if isinstance(op, HandBack):
             found[op.ring] = op
-        elif not isinstance(op, For):
+        elif not isinstance(op, Loop):
             for inner in op.regions():
                 found |= _held_by(inner)
     return found
@@ -76,7 +76,7 @@ class _Threader:
             if isinstance(op, HandBack):
                 state = state | {op.ring: self.hand_back(build, op, state[op.ring])}
                 continue
-            if isinstance(op, For) and _rings(op.body):
+            if isinstance(op, Loop) and _rings(op.body):
                 held = _held_by(op.body)
                 state = self.loop(op, state)
                 build.block.ops.append(op)
@@ -133,7 +133,7 @@ class _Threader:
             state = state | {ring: (slot, phase, build.const(0))}
         return state
 
-    def loop(self, op: For, state: State) -> State:
+    def loop(self, op: Loop, state: State) -> State:
         rings = _rings(op.body)
         inner = dict(state)
         args: list[Value] = []

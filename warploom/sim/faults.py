@@ -152,3 +152,12 @@ def failed_assertion(m: Batch, op: Any, block: int, element: str) -> Report:
     return report(
         "M004", f"assertion failed in `{m.launch.kernel}`: {text}", op.loc, notes=notes, block=block
     )
+
+
+def matters(m: Batch, op: Op, use: str, *slots: int) -> None:
+    """Find operands whose unwritten values decide something; `use` says what."""
+    for a in slots:
+        shadow = m.shadow[a] if a >= 0 else None
+        if shadow is not None and not shadow.flags.all():
+            unwritten(m, op, use, shadow.origin, ~shadow.flags)
+            m.shadow[a] = None

@@ -18,6 +18,7 @@ from warploom.ir.types import Regs
 from warploom.sim import faults
 from warploom.sim.accesses import Place
 from warploom.sim.boxes import CHUNK
+from warploom.sim.faults import matters
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.memory import read, read_where
 from warploom.sim.registry import shadows
@@ -239,15 +240,6 @@ def arg_fold(t: Translator, op: registers.ArgFold) -> Step:
 # ---- branches ----------------------------------------------------------------------------------
 
 
-def matters(m: Batch, op: Op, use: str, *slots: int) -> None:
-    """Find operands whose unwritten values decide something; `use` says what."""
-    for a in slots:
-        shadow = m.shadow[a] if a >= 0 else None
-        if shadow is not None and not shadow.flags.all():
-            faults.unwritten(m, op, use, shadow.origin, ~shadow.flags)
-            m.shadow[a] = None
-
-
 @shadows(control.If)
 def if_else(t: Translator, op: control.If) -> Step:
     condition = t.slot(op.condition)
@@ -264,6 +256,11 @@ def for_loop(t: Translator, op: control.For) -> Step:
         m.shadow[index] = None
 
     return step
+
+
+@shadows(control.While)
+def while_loop(t: Translator, op: control.While) -> None:
+    """The loop itself looks at its condition before each trip."""
 
 
 @shadows(debug.Breakpoint)

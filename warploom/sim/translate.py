@@ -15,7 +15,7 @@ import warploom.sim.rules
 import warploom.sim.shadow_sync  # noqa: F401  (registers the rules)
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Loc, Op, Value
-from warploom.ir.ops.control import For, Yield
+from warploom.ir.ops.control import For, Loop, Yield
 from warploom.ir.ops.debug import Breakpoint
 from warploom.ir.ops.shared_memory import BufferOp
 from warploom.ir.ops.wgmma import Mma
@@ -135,8 +135,9 @@ class Translator:
             used = set(op.operand_values())
             if isinstance(op, Yield) and not carries:
                 used = set()
-            elif isinstance(op, For) and not yields_carry(op):
-                used = {op.lo, op.hi, op.step}  # first values were assigned before
+            elif isinstance(op, Loop) and not yields_carry(op):
+                # First values were assigned before.
+                used = {op.lo, op.hi, op.step} if isinstance(op, For) else set()
             for inner in op.regions():
                 used |= self._note(inner, yields_carry(op))
             self._uses[op] = used
@@ -253,8 +254,8 @@ def _aligned(size: int, align: int = 16) -> int:
 def yields_carry(op: Op) -> bool:
     """Whether the yields in an operation's regions move values: until assign_storage has put
     assignments in their place."""
-    if isinstance(op, For):
-        return not any(arg.storage for arg in op.body.args[1:])
+    if isinstance(op, Loop):
+        return not any(arg.storage for arg in op.carried)
     return not any(r.storage for r in op.results)
 
 

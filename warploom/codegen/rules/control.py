@@ -37,6 +37,17 @@ def loop(out: Emitter, op: ops.For) -> None:
         out.block(op.body)
 
 
+@emits(ops.While)
+def while_loop(out: Emitter, op: ops.While) -> None:
+    for arg, result in zip(op.carried, op.results, strict=True):
+        if arg.storage != result.storage:
+            raise Fault(f"{arg} and {result} of one loop stand in two storages")
+    _check_carried(op.body, op.results)
+    out.prelude.use("NOUNROLL")
+    with out.lines.braces(f"NOUNROLL while ({out.scalar(op.carried[0])})"):
+        out.block(op.body)
+
+
 def _kept(out: Emitter, bound: Value, hint: str) -> str:
     """A loop bound as it is before the loop, which may overwrite the storage it stands in."""
     place = out.place(bound)

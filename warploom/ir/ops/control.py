@@ -21,8 +21,45 @@ from warploom.ir.ops.scalar import scalar_of
 from warploom.ir.types import Scalar, Type, Uniformity
 
 
+class Loop(Op):
+    """What the kinds of loop have in common: values that are carried from trip to trip."""
+
+    inits: tuple[Value, ...]
+    body: Block
+
+    @property
+    def carried(self) -> tuple[Value, ...]:
+        """The arguments of the body that stand for carried values, one for each of `inits`."""
+        raise TypeError(f"{self.OPCODE} does not say")
+
+    @property
+    def deciding(self) -> tuple[Value, ...]:
+        """The scalars that the number of trips follows from."""
+        raise TypeError(f"{self.OPCODE} does not say")
+
+    def infer(self) -> tuple[Type, ...]:
+        return tuple(a.type for a in self.carried)
+
+    def check_carried(self) -> None:
+        """Raise `Complaint` where entry, argument and yield of a carried value differ, or an
+        argument claims to be more uniform than the trips or what it comes from."""
+        check(len(self.carried) == len(self.inits), "one body argument a carried value")
+        last = self.body.ops[-1]
+        check(isinstance(last, Yield), "a loop body ends with a yield")
+        given = tuple(last.operand_values())
+        check(len(given) == len(self.inits), "the yield gives another number of carried values")
+        # Blocks that make different numbers of trips hold different values after them.
+        trips = max(map(uniformity, self.deciding))
+        for init, arg, value in zip(self.inits, self.carried, given, strict=True):
+            check(same_but_uniformity(init.type, arg.type), f"carried {init} enters as {arg}")
+            check(same_but_uniformity(value.type, arg.type), f"carried {arg} becomes {value}")
+            if isinstance(arg.type, Scalar):
+                least = max(trips, uniformity(init), uniformity(value))
+                check(arg.type.uniform >= least, f"{arg} is uniform by {least.name.lower()} only")
+
+
 @op("control.for", effects=(Effect.CONTROL,), executes=Actor.WARP)
-class For(Op):
+class For(Loop):
     """`for i in lo, lo+step, … < hi` (> hi where step < 0); step is never 0. The body's arguments
     are i and the carried values, its yield gives the next carried values, the results are the last
     ones.
@@ -37,8 +74,13 @@ class For(Op):
     unroll: int = attribute(default=1)
     body: Block = region()
 
-    def infer(self) -> tuple[Type, ...]:
-        return tuple(a.type for a in self.body.args[1:])
+    @property
+    def carried(self) -> tuple[Value, ...]:
+        return self.body.args[1:]
+
+    @property
+    def deciding(self) -> tuple[Value, ...]:
+        return (self.lo, self.hi, self.step)
 
     def verify(self) -> None:
         dtype = scalar_of(self.lo).dtype
@@ -46,26 +88,34 @@ class For(Op):
             dtype.is_int and dtype == scalar_of(self.hi).dtype == scalar_of(self.step).dtype,
             "loop bounds of several dtypes",
         )
-        check(
-            len(self.body.args) == 1 + len(self.inits),
-            "one body argument a carried value and the index",
-        )
-        for init, arg in zip(self.inits, self.body.args[1:], strict=True):
-            check(same_but_uniformity(init.type, arg.type), f"carried {init} enters as {arg}")
-        last = self.body.ops[-1]
-        check(isinstance(last, Yield), "a loop body ends with a yield")
-        given = tuple(last.operand_values())
-        check(len(given) == len(self.inits), "the yield gives another number of carried values")
-        for value, arg in zip(given, self.body.args[1:], strict=True):
-            check(same_but_uniformity(value.type, arg.type), f"carried {arg} becomes {value}")
-        # Blocks that make different numbers of trips hold different values after them.
-        trips = max(uniformity(v) for v in (self.lo, self.hi, self.step))
-        for arg, *sources in zip(
-            self.body.args, (self.lo, *self.inits), (self.step, *given), strict=True
-        ):
-            if isinstance(arg.type, Scalar):
-                least = max(trips, *(uniformity(v) for v in sources))
-                check(arg.type.uniform >= least, f"{arg} is uniform by {least.name.lower()} only")
+        check(bool(self.body.args), "the body has no index")
+        self.check_carried()
+        index = self.body.args[0]
+        least = max(map(uniformity, self.deciding))
+        check(uniformity(index) >= least, f"{index} is uniform by {least.name.lower()} only")
+
+
+@op("control.while", effects=(Effect.CONTROL,), executes=Actor.WARP)
+class While(Loop):
+    """Run the body as long as the first carried value, a bool scalar, holds: it is looked at before
+    each trip, the first included. The body's arguments are the carried values, its yield gives the
+    next ones, the results are the last ones."""
+
+    inits: tuple[Value, ...] = operands()
+    body: Block = region()
+
+    @property
+    def carried(self) -> tuple[Value, ...]:
+        return self.body.args
+
+    @property
+    def deciding(self) -> tuple[Value, ...]:
+        return self.body.args[:1]
+
+    def verify(self) -> None:
+        check(bool(self.inits), "a loop without a condition")
+        check(scalar_of(self.inits[0]).dtype == boolean, "condition is not bool")
+        self.check_carried()
 
 
 @op("control.if", effects=(Effect.CONTROL,), executes=Actor.WARP)

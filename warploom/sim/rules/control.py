@@ -12,6 +12,7 @@ from warploom.ir.op import Block, Value
 from warploom.ir.ops import control
 from warploom.ir.ops.scalar import scalar_of
 from warploom.ir.types import Regs, Scalar
+from warploom.sim.faults import matters
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step, move, sequence, uniform
 from warploom.sim.registry import simulates
 from warploom.sim.shadow_values import merge_shadows, take_shadow
@@ -251,8 +252,74 @@ def _resumable_loop(
     return Resumable(start)
 
 
-def _loop_body(t: Translator, op: control.For, args: list[int]) -> Step:
+# ---- while -------------------------------------------------------------------------------------
+
+
+@simulates(control.While)
+def while_loop(t: Translator, op: control.While) -> Step:
+    args, results = Carried(t, op.carried), [t.slot(r) for r in op.results]
+    condition, inits = args.slots[0], [t.slot(v) for v in op.inits]
+    body = _loop_body(t, op, args.slots)
+    by_yield = not any(a.storage for a in op.carried)
+    inputs = tuple(sorted(set(t.inputs(op.body)) | set(args.slots)))
+    if isinstance(body, Resumable):
+        moves = (inits, args.slots, results) if by_yield else None
+        return _resumable_while(op, condition, body, moves)
+
+    def step(s: Slots, m: Batch) -> None:
+        if by_yield:
+            move(s, m, inits, args.slots)
+        frame, batch, alive = s, m, np.arange(m.count)
+        parts: list[tuple[np.ndarray, Slots, Batch]] = []
+        while True:
+            goes_on = _decision(frame, batch, op, condition)
+            if type(goes_on) is np.ndarray:
+                # Blocks that are done step aside.
+                flags = goes_on.reshape(-1)
+                ended, kept = np.nonzero(~flags)[0], np.nonzero(flags)[0]
+                parts.append((alive[ended], *part_of(frame, batch, tuple(args.slots), ended)))
+                frame, batch = part_of(frame, batch, inputs, kept)
+                alive = alive[kept]
+            elif not goes_on:
+                break
+            body(frame, batch)
+        if parts:
+            parts.append((alive, frame, batch))
+            args.merge(s, m, parts)
+        if by_yield:
+            move(s, m, args.slots, results)
+
+    return step
+
+
+def _decision(s: Slots, m: Batch, op: control.While, condition: int) -> Any:
+    """The condition before a trip; an unwritten one is a finding."""
+    if m.shadow:
+        matters(m, op, "decides this loop", condition)
+    return uniform(s[condition])
+
+
+def _resumable_while(
+    op: control.While,
+    condition: int,
+    body: Resumable,
+    moves: tuple[list[int], list[int], list[int]] | None,
+) -> Step:
+    """The same where the body waits; one block at a time runs it."""
+
+    def start(s: Slots, m: Batch) -> Run:
+        if moves is not None:
+            move(s, m, moves[0], moves[1])
+        while _decision(s, m, op, condition):
+            yield from body.start(s, m)
+        if moves is not None:
+            move(s, m, moves[1], moves[2])
+
+    return Resumable(start)
+
+
+def _loop_body(t: Translator, op: control.Loop, args: list[int]) -> Step:
     steps = t.steps(op.body)
-    if args and not any(a.storage for a in op.body.args[1:]):
+    if args and not any(a.storage for a in op.carried):
         steps.append(_giving(t, op.body, args))
     return sequence(steps)

@@ -126,7 +126,7 @@ def drain(t: Translator, op: wgmma.Drain) -> Step:
 
 # ---- accumulators read by others ---------------------------------------------------------------
 
-_PASS_ON = (wgmma.Mma, wgmma.WaitGroup, control.For, control.If)
+_PASS_ON = (wgmma.Mma, wgmma.WaitGroup, control.For, control.While, control.If)
 
 
 def settled(t: Translator, op: Op, step: Step) -> Step:
