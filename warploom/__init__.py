@@ -16,6 +16,8 @@ if TYPE_CHECKING:
         DType,
         bf16,
         boolean,
+        f8e4m3,
+        f8e5m2,
         f16,
         f32,
         f64,
@@ -103,7 +105,7 @@ if TYPE_CHECKING:
 
 # Where each public name lives; "has_gpu=is_usable" renames.
 _MODULES = {
-    "base.dtypes": "DType bf16 boolean f16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64",
+    "base.dtypes": "DType bf16 boolean f16 f32 f64 f8e4m3 f8e5m2 i8 i16 i32 i64 u8 u16 u32 u64",
     "base.errors": "CheckError CompileError Error LaunchError ModelError ShapeError",
     "language.arithmetic": "abs ceil cos erf exp exp2 floor fma log log2 maximum minimum rcp round "
     "rsqrt sin sqrt tanh where",
@@ -178,6 +180,8 @@ __all__ = [
     "erf",
     "exp",
     "exp2",
+    "f8e4m3",
+    "f8e5m2",
     "f16",
     "f32",
     "f64",

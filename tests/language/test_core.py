@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.ops.trial import nearest_f8
 from warploom.base import dtypes
 from warploom.ir.builder import Builder
 from warploom.ir.op import Block, Value
@@ -61,6 +62,10 @@ def test_limits_are_those_of_numpy(dtype):
         (1e300, dtypes.f64),
         (3.4e38, dtypes.f32),
         (65504.0, dtypes.f16),
+        (448.0, dtypes.f8e4m3),
+        (-(2.0**-9), dtypes.f8e4m3),
+        (-57344.0, dtypes.f8e5m2),
+        (-0.0, dtypes.f8e5m2),
         (True, dtypes.boolean),
         (0, dtypes.boolean),
         (True, dtypes.i32),
@@ -76,6 +81,15 @@ def test_numbers_that_fit(kernel, number, dtype):
     assert math.copysign(1, op.number) == math.copysign(1, number)
 
 
+@pytest.mark.parametrize("name", ["f8e4m3", "f8e5m2"])
+def test_numbers_are_rounded_once_to_eight_bits(kernel, name):
+    dtype = dtypes.BY_NAME[name]
+    near = np.arange(120, dtype=np.uint8).view(dtype.numpy).astype(np.float64)
+    ties = (near[1:] + near[:-1]) / 2
+    for number in (*ties, *np.nextafter(ties, np.inf), *np.nextafter(ties, 0), 1e-30):
+        assert core.literal(float(number), dtype).owner.number == nearest_f8(number, name)
+
+
 @pytest.mark.parametrize(
     ("number", "dtype", "code"),
     [
@@ -85,6 +99,8 @@ def test_numbers_that_fit(kernel, number, dtype):
         (-1, dtypes.u8, "T003"),
         (1e39, dtypes.f32, "T003"),
         (65520.0, dtypes.f16, "T003"),
+        (449, dtypes.f8e4m3, "T003"),
+        (math.inf, dtypes.f8e5m2, "T003"),
         (2, dtypes.boolean, "T003"),
     ],
 )
@@ -108,7 +124,7 @@ def test_natural_dtypes(number, dtype):
 
 
 @pytest.mark.parametrize("kind", ["add", "and", "div", "floordiv", "mod", "shl", "max", "lt"])
-@pytest.mark.parametrize("dtype", [t for t in dtypes.ALL if t.bits >= 16 or t.is_bool])
+@pytest.mark.parametrize("dtype", [t for t in dtypes.ALL if t.bits >= 16 or not t.is_int])
 def test_what_the_language_takes_the_ir_takes(kernel, kind, dtype):
     # A refusal comes from the language, in its words, and never from the declaration of the IR.
     x = Value(Tile(dtype, (4,)), "x")
@@ -121,7 +137,7 @@ def test_what_the_language_takes_the_ir_takes(kernel, kind, dtype):
 
 
 @pytest.mark.parametrize("kind", ["neg", "abs", "not", "round", "exp", "sqrt", "rsqrt", "erf"])
-@pytest.mark.parametrize("dtype", [t for t in dtypes.ALL if t.bits >= 16 or t.is_bool])
+@pytest.mark.parametrize("dtype", [t for t in dtypes.ALL if t.bits >= 16 or not t.is_int])
 def test_what_the_language_takes_the_ir_takes_unary(kernel, kind, dtype):
     x = Value(Tile(dtype, (4,)), "x")
     try:

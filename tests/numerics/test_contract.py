@@ -12,7 +12,8 @@ import pytest
 import warploom as wl
 from tests.ops import arithmetic as ops
 from tests.ops.tile import nearest
-from tests.ops.trial import bits, convert, edges, pairs, spread, wide
+from tests.ops.trial import F8, bits, convert, edges, pairs, spread, wide
+from warploom.base.dtypes import BY_NAME
 from warploom.ir.kernel import walk
 from warploom.ir.layout.layout import Place
 from warploom.ir.ops import tile
@@ -432,3 +433,35 @@ def test_n20_integers_to_short_floats(device, source, target):
     with np.errstate(all="ignore"):
         expected = values.astype(np.float32).astype(target)
     same(cast(device, values, target), expected)
+
+
+@wl.kernel
+def casts_f64(z: wl.Tensor, x: wl.f64):
+    wl.store(z[wl.ds(0, 1)], x.cast(z.dtype))
+
+
+@pytest.mark.parametrize("target", F8)
+def test_n21_eight_bits(device, target):
+    kind = BY_NAME[target].numpy
+    every = np.arange(256, dtype=np.uint8).view(kind)
+    numbers = every.astype(np.float32)
+    same(cast(device, every, np.float32), numbers)  # exact, by NumPy's own conversion
+    finite = np.unique(numbers[np.isfinite(numbers)])
+    ties = (finite[1:] + finite[:-1]) / 2
+    most = finite[-1]
+    ends = np.array([most * 1.03, most * 1.07, 1e30, np.inf, np.nan, 2.0**-149], np.float32)
+    values = np.concatenate(
+        [ties, np.nextafter(ties, np.float32(np.inf)), np.nextafter(ties, -ends[3]), ends, -ends]
+    )
+    same(cast(device, values, kind), convert(values, target))
+    assert cast(device, ends[:5], kind).astype(np.float32).tolist()[:4] == [most] * 4
+    for source in (np.float16, ml_dtypes.bfloat16):
+        with np.errstate(all="ignore"):
+            short = values.astype(source)
+        same(cast(device, short, kind), convert(short, target))
+    # A tie, and its neighbours that f32 does not tell from it.
+    for tie in (float(ties[len(ties) // 2 + 20]), float(ties[4])):
+        for number in (tie, np.nextafter(tie, np.inf), np.nextafter(tie, -np.inf), -1e300, np.nan):
+            out = device.empty((1,), kind)
+            casts_f64[1](out, float(number))
+            same(device.get(out), convert(np.array([number]), target))

@@ -3,7 +3,7 @@
 import numpy as np
 
 import warploom as wl
-from tests.ops.trial import ALL, Case, Trial, spread
+from tests.ops.trial import DATA, Case, Trial, spread
 
 
 @wl.kernel
@@ -90,10 +90,10 @@ def waited(dtype):
     return Case("control.while", dtype, make)
 
 
-CASES = [rotated(dtype) for dtype in ALL]
-CASES += [waited(dtype) for dtype in ALL]
+CASES = [rotated(dtype) for dtype in DATA]
+CASES += [waited(dtype) for dtype in DATA]
 CASES += [
     carried(f"control.{name}", dtype)
     for name in ("assign", "declare", "for", "if", "yield")
-    for dtype in (ALL if name != "if" else ("bool",))
+    for dtype in (DATA if name != "if" else ("bool",))
 ]

@@ -4,7 +4,7 @@ import numpy as np
 
 from tests.ops import scalar, tile
 from tests.ops.raw import RawCall
-from tests.ops.trial import ALL, NUMBERS, Case, Trial, spread
+from tests.ops.trial import DATA, NUMBERS, Case, Trial, spread
 
 _TILES = {str(case): case for case in [*scalar.CASES, *tile.CASES]}
 
@@ -16,9 +16,9 @@ def _as(op: str, dtype: str, name: str) -> Case:
 CASES = [
     _as(f"global_memory.{name}", dtype, f"tile.{name}-{dtype}-3,20")
     for name in ("load", "store")
-    for dtype in ALL
+    for dtype in DATA
 ]
-CASES += [_as("global_memory.load_scalar", dtype, f"scalar.load-{dtype}") for dtype in ALL]
+CASES += [_as("global_memory.load_scalar", dtype, f"scalar.load-{dtype}") for dtype in DATA]
 CASES += [
     _as(f"shared_memory.{name}", dtype, f"tile.reduce-{dtype}-max-axis1-2x1000")
     for name in ("buffer", "load", "store")
@@ -72,5 +72,5 @@ def exchange(op: str, dtype: str) -> Case:
     return Case(op, dtype, make)
 
 
-CASES += [exchange(op, dtype) for op in ("registers.cat", "registers.slice") for dtype in ALL]
+CASES += [exchange(op, dtype) for op in ("registers.cat", "registers.slice") for dtype in DATA]
 CASES.append(Case("sync.warp", "", exchange("sync.warp", "f32").make))

@@ -3,7 +3,7 @@
 import numpy as np
 
 import warploom as wl
-from tests.ops.trial import ALL, Case, Trial, convert, edges, spread
+from tests.ops.trial import DATA, Case, Trial, convert, edges, spread
 from warploom.base.dtypes import BY_NAME
 
 
@@ -55,7 +55,7 @@ def load(dtype):
     return Case("scalar.load", dtype, make)
 
 
-CASES += [load(dtype) for dtype in ALL]
+CASES += [load(dtype) for dtype in DATA]
 
 
 @wl.kernel
@@ -74,7 +74,7 @@ def cast(source, target):
     return Case("scalar.cast", target, make, f"from-{source}")
 
 
-CASES += [cast(a, b) for a in ALL for b in ALL if a != b]
+CASES += [cast(a, b) for a in DATA for b in DATA if a != b]
 
 
 @wl.kernel
@@ -93,7 +93,7 @@ def select(dtype):
     return Case("scalar.select", dtype, make)
 
 
-CASES += [select(dtype) for dtype in ALL]
+CASES += [select(dtype) for dtype in DATA]
 
 
 @wl.kernel

@@ -5,7 +5,7 @@ import numpy as np
 import warploom as wl
 from tests.ops.trial import Case, Trial, spread
 
-DTYPES = ("f32", "f16", "bf16", "i32", "bool")
+DTYPES = ("f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i32", "bool")
 
 
 @wl.kernel

@@ -7,6 +7,7 @@ test looks for the operation in the compiled text: a case cannot claim what it d
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import ml_dtypes
@@ -18,6 +19,8 @@ FLOATS = ("f32", "f16", "bf16")
 INTEGERS = ("i32", "i64")
 NUMBERS = FLOATS + INTEGERS
 ALL = (*NUMBERS, "bool")
+F8 = ("f8e4m3", "f8e5m2")
+DATA = (*ALL, *F8)  # what is moved and converted
 
 
 @dataclass
@@ -85,8 +88,9 @@ def spread(name: str, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
 
 
 def wide(array: np.ndarray) -> np.ndarray:
-    """16-bit floats as float32, others as they are."""
-    return array.astype(np.float32) if array.dtype.itemsize == 2 else array
+    """Floats of 16 and 8 bits as float32, others as they are."""
+    narrow = array.dtype.itemsize == 2 or array.dtype.kind == "V"
+    return array.astype(np.float32) if narrow or array.dtype.name.startswith("float8") else array
 
 
 # ---- comparison --------------------------------------------------------------------------------
@@ -97,7 +101,7 @@ def bits(array: np.ndarray) -> np.ndarray:
     array = np.ascontiguousarray(array)
     if array.dtype.kind in "bi":
         return array
-    word = {2: np.uint16, 4: np.uint32, 8: np.uint64}[array.dtype.itemsize]
+    word = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[array.dtype.itemsize]
     raw = array.view(word)
     return np.where(np.isnan(array.astype(np.float64)), ~np.zeros_like(raw), raw)
 
@@ -186,12 +190,30 @@ def convert(array: np.ndarray, name: str) -> np.ndarray:
     with np.errstate(all="ignore"):
         if dtype.is_bool:
             return wide(array) != 0
+        if dtype.is_f8:
+            numbers = [nearest_f8(float(v), name) for v in array.reshape(-1)]
+            return np.array(numbers, np.float32).astype(dtype.numpy)
+        array = wide(array)
         if dtype.is_int and array.dtype.kind not in "bi":
             info = np.iinfo(dtype.numpy)
             return np.array([_truncate(float(v), info) for v in array.reshape(-1)], dtype.numpy)
         if dtype.bits == 16:
             return array.astype(np.float32).astype(dtype.numpy)
         return array.astype(dtype.numpy)
+
+
+def nearest_f8(value: float, name: str) -> float:
+    """A number rounded once to an 8-bit float, ties to even; the largest one beyond the range."""
+    if math.isnan(value):
+        return value
+    numbers = np.arange(128, dtype=np.uint8).view(BY_NAME[name].numpy).astype(np.float64)
+    finite = numbers[np.isfinite(numbers)].tolist()
+    size = min(abs(value), finite[-1])
+    after = next(i for i, number in enumerate(finite) if number >= size)
+    around = (after, max(after - 1, 0))
+    exact = Fraction(size)
+    best = min(around, key=lambda i: (abs(Fraction(finite[i]) - exact), i & 1))
+    return math.copysign(finite[best], value)
 
 
 def _truncate(value: float, info: Any) -> int:

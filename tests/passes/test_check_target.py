@@ -7,7 +7,7 @@ import pytest
 
 import warploom as wl
 from warploom.base.errors import CompileError
-from warploom.base.target import SM_89, SM_90A
+from warploom.base.target import SM_80, SM_89, SM_90A
 from warploom.runtime.compile import machine_kernel
 from warploom.testing.golden import Golden
 
@@ -33,6 +33,21 @@ def test_an_operation_of_a_later_target_is_refused(golden: Golden) -> None:
     with pytest.raises(CompileError) as refused:
         machine_kernel(request(), SM_89)
     golden(str(refused.value))
+
+
+@wl.kernel
+def narrowed(x: wl.Tensor, y: wl.Tensor):
+    wl.store(y[wl.ds(0, 16)], wl.load(x[wl.ds(0, 16)]).cast(y.dtype))
+
+
+def test_a_type_of_a_later_target_is_refused(golden: Golden) -> None:
+    x = np.zeros(16, np.float32)
+    call = narrowed.launch(1).call(x, x.astype(wl.f8e4m3.numpy))
+    asked = narrowed.request(call.arguments, 4)
+    with pytest.raises(CompileError) as refused:
+        machine_kernel(asked, SM_80)
+    golden(str(refused.value))
+    assert machine_kernel(asked, SM_89).body.ops
 
 
 def test_the_right_target_takes_it() -> None:

@@ -111,11 +111,20 @@ def test_a_used_capsule_is_refused() -> None:
         dlpack.describe(capsule)
 
 
-def test_bf16_is_exported_as_such() -> None:
-    array = np.arange(4).astype(dtypes.bf16.numpy)
-    described = dlpack.describe(export(array, array))
-    assert described.dtype == dtypes.bf16
+@pytest.mark.parametrize(("name", "code"), [("bf16", 4), ("f8e4m3", 10), ("f8e5m2", 12)])
+def test_types_that_numpy_lacks_are_exported_as_such(name: str, code: int) -> None:
+    array = np.arange(4).astype(dtypes.BY_NAME[name].numpy)
+    capsule = export(array, array)
+    described = dlpack.describe(capsule)
+    assert described.dtype is dtypes.BY_NAME[name]
     assert described.shape == (4,)
+    view = read(Exported(capsule), "x")
+    assert view.dtype is dtypes.BY_NAME[name]
+    assert view.host is not None
+    assert view.host.astype(np.float32).tolist() == [0, 1, 2, 3]
+    # The codes of DLPack's header, which other libraries write.
+    assert dlpack._dtype(code, dtypes.BY_NAME[name].bits, 1) is dtypes.BY_NAME[name]
+    assert dlpack._dtype(9, 8, 1) is None
 
 
 def test_memory_lives_as_long_as_its_numpy_view() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 
@@ -39,6 +40,11 @@ class DType:
         return self.kind is Kind.FLOAT
 
     @property
+    def is_f8(self) -> bool:
+        """A float of 8 bits: moved, converted and multiplied by the matrix unit; no arithmetic."""
+        return self.kind is Kind.FLOAT and self.bits == 8
+
+    @property
     def is_int(self) -> bool:
         return self.kind in (Kind.INT, Kind.UINT)
 
@@ -59,6 +65,9 @@ class DType:
         return _NUMPY[self.name]
 
 
+# Named by bits of exponent and mantissa; e4m3 is the one without infinities (in other places "fn").
+f8e4m3 = DType("f8e4m3", 8, Kind.FLOAT)
+f8e5m2 = DType("f8e5m2", 8, Kind.FLOAT)
 f16 = DType("f16", 16, Kind.FLOAT)
 bf16 = DType("bf16", 16, Kind.FLOAT)
 f32 = DType("f32", 32, Kind.FLOAT)
@@ -73,10 +82,13 @@ u32 = DType("u32", 32, Kind.UINT)
 u64 = DType("u64", 64, Kind.UINT)
 boolean = DType("bool", 8, Kind.BOOL)
 
-ALL: tuple[DType, ...] = (f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64, boolean)
+_FLOATS = (f8e4m3, f8e5m2, f16, bf16, f32, f64)
+ALL: tuple[DType, ...] = (*_FLOATS, i8, i16, i32, i64, u8, u16, u32, u64, boolean)
 BY_NAME: dict[str, DType] = {t.name: t for t in ALL}
 
 _NUMPY: dict[str, np.dtype] = {
+    "f8e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
+    "f8e5m2": np.dtype(ml_dtypes.float8_e5m2),
     "f16": np.dtype(np.float16),
     "bf16": np.dtype(ml_dtypes.bfloat16),
     "f32": np.dtype(np.float32),
@@ -92,6 +104,18 @@ _NUMPY: dict[str, np.dtype] = {
     "bool": np.dtype(np.bool_),
 }
 _BY_NUMPY: dict[np.dtype, DType] = {_NUMPY[t.name]: t for t in ALL}
+
+
+def nearest_f8(number: float, dtype: DType) -> float | None:
+    """A Python number rounded once to an 8-bit float; None where its range ends before."""
+    if math.isnan(number):
+        return number
+    facts = ml_dtypes.finfo(dtype.numpy)
+    if abs(number) > facts.max:
+        return None
+    _, exponent = math.frexp(number)
+    unit = 2.0 ** (max(exponent - 1, facts.minexp) - facts.nmant)
+    return math.copysign(round(number / unit) * unit, number)
 
 
 def from_numpy(dtype: np.dtype) -> DType | None:

@@ -6,7 +6,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from warploom.base.dtypes import DType
+
 WARP = 32
+F8_SINCE = "sm_89"  # conversions of 8-bit floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,10 @@ class Target:
         if since[-1].isalpha():
             return since == self.arch
         return self.capability >= Target(since).capability
+
+    def has_dtype(self, dtype: DType) -> bool:
+        """Whether values of an element type can be converted."""
+        return not dtype.is_f8 or self.has(F8_SINCE)
 
     def registers_for(self, threads: int) -> int:
         """Most registers a thread can have in a block of so many threads, one block an SM."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warploom.base.dtypes import DType
-from warploom.codegen.c_types import HALF, c_type, memory_type
+from warploom.codegen.c_types import NARROW, c_type, memory_type
 from warploom.codegen.prelude import INLINE, Helper, Prelude
 
 _PREDICATE = "{{ .reg .pred p; setp.ne.b32 p, %{n}, 0; @p {body} }}"
@@ -45,7 +45,7 @@ def words_of(dtype: DType, vec: int) -> Words:
 def _unpacked(dtype: DType, word: str, shift: int) -> str:
     """The assignment `to… = …` of one element out of a word, right-hand side and member."""
     moved = f"{word} >> {shift}" if shift else word
-    if dtype.name in HALF:
+    if dtype.name in NARROW:
         return f".bits = {moved}"
     if dtype.is_bool:
         return f" = ({moved} & 0xff) != 0" if shift else f" = ({word} & 0xff) != 0"
@@ -60,7 +60,7 @@ def _packed(dtype: DType, elements: list[str], word: str) -> str:
         return elements[0]
     parts = []
     for n, element in enumerate(elements):
-        if dtype.name in HALF:
+        if dtype.name in NARROW:
             raw = f"{element}.bits"
         elif dtype.bits < 32 and not dtype.is_bool:
             raw = f"(unsigned {'char' if dtype.bits == 8 else 'short'}){element}"
@@ -82,7 +82,7 @@ def _vector(words: Words) -> str:
 
 def _needs(dtype: DType, words: Words) -> tuple[str, ...]:
     names = {dtype.name, words.c}
-    return tuple(n for n in ("u32", "u64", "f16", "bf16") if n in names)
+    return tuple(n for n in ("u32", "u64", *NARROW) if n in names)
 
 
 def _from_arguments(space: str, dtype: DType) -> tuple[str, str, str]:
@@ -121,7 +121,7 @@ def _load(
     for n in range(vec):
         word, place = divmod(n, words.elements)
         register = f"to[{n} * STEP]" if vec > 1 else "*to"
-        if dtype.name in HALF and vec == 1:
+        if dtype.name in NARROW and vec == 1:
             register = "to[0]"
         stores.append(f"{register}{_unpacked(dtype, names[word], place * dtype.bits)};")
     text = (
@@ -218,6 +218,8 @@ _BITS = {
     "f32": ("__float_as_uint(x)", "__uint_as_float(w)"),
     "f16": ("x.bits", "f16{(unsigned short)w}"),
     "bf16": ("x.bits", "bf16{(unsigned short)w}"),
+    "f8e4m3": ("x.bits", "f8e4m3{(unsigned char)w}"),
+    "f8e5m2": ("x.bits", "f8e5m2{(unsigned char)w}"),
     "bool": ("x", "w != 0"),
 }
 
@@ -226,7 +228,7 @@ def _shuffle(name: str, dtype: DType, form: str, by: str) -> Helper:
     c = c_type(dtype)
     step = f"shfl.sync.{form}.b32 %0, %0, %1, 0x1f, 0xffffffff;"
     head = f"{INLINE} {c} {name}({c} x, int {by}) {{\n"
-    kind = tuple(n for n in HALF if n == dtype.name)
+    kind = tuple(n for n in NARROW if n == dtype.name)
     if dtype.bits < 64:
         into, back = _BITS.get(dtype.name, ("x", f"({c})w"))
         text = (

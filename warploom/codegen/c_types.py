@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 
-import ml_dtypes
 import numpy as np
 
 from warploom.base.dtypes import DType
 
 C_TYPE: dict[str, str] = {
+    "f8e4m3": "f8e4m3",
+    "f8e5m2": "f8e5m2",
     "f16": "f16",
     "bf16": "bf16",
     "f32": "float",
@@ -24,9 +25,11 @@ C_TYPE: dict[str, str] = {
     "u64": "u64",
     "bool": "bool",
 }
-# f16 and bf16 are structures of the prelude around their bits: C++ has no arithmetic on them, so
-# that none is done by accident.
+# Floats of 16 and 8 bits are structures of the prelude around their bits: C++ has no arithmetic on
+# them, so that none is done by accident.
 HALF = ("f16", "bf16")
+F8 = ("f8e4m3", "f8e5m2")
+NARROW = (*HALF, *F8)
 
 # Unsigned type in which an integer dtype wraps around; C++ leaves signed overflow undefined.
 WRAP: dict[str, str] = {
@@ -55,8 +58,8 @@ def literal(number: int | float | bool, dtype: DType) -> str:
     """A constant, rounded to `dtype`, as one C++ operand (negative ones in parentheses)."""
     if dtype.is_bool:
         return "true" if number else "false"
-    if dtype.name in HALF:
-        return _half(float(number), dtype)
+    if dtype.name in NARROW:
+        return _narrow(float(number), dtype)
     if dtype.is_float:
         return _float(float(number), dtype)
     return _integer(int(number), dtype)
@@ -99,10 +102,10 @@ def _float(number: float, dtype: DType) -> str:
     return f"({text})" if text.startswith("-") else text
 
 
-def _half(number: float, dtype: DType) -> str:
-    """A 16-bit float constant by its bits, its value beside it."""
-    kind = np.float16 if dtype.name == "f16" else ml_dtypes.bfloat16
+def _narrow(number: float, dtype: DType) -> str:
+    """A constant of 16 or 8 bits by its bits, its value beside it."""
     with np.errstate(over="ignore"):
-        rounded = np.asarray(number, dtype=np.float64).astype(kind)
-    bits = int(rounded.view(np.uint16))
-    return f"{dtype.name}{{0x{bits:04x}}} /* {float(rounded)!r} */"
+        rounded = np.asarray(number, dtype=np.float64).astype(dtype.numpy)
+    digits = dtype.bits // 4
+    bits = int(rounded.view(np.uint16 if dtype.bits == 16 else np.uint8))
+    return f"{dtype.name}{{0x{bits:0{digits}x}}} /* {float(rounded)!r} */"

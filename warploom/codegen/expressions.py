@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from warploom.base.dtypes import DType, f32, i16
-from warploom.codegen.c_types import HALF, WRAP, c_type
+from warploom.codegen.c_types import F8, HALF, NARROW, WRAP, c_type
 from warploom.codegen.prelude import Prelude
 
 _OPERATOR = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^"}
@@ -149,13 +149,13 @@ def select(condition: str, yes: str, no: str) -> str:
 
 
 def widened(prelude: Prelude, dtype: DType, x: str) -> str:
-    """A 16-bit float as f32, exactly."""
+    """A narrower float as f32, exactly."""
     prelude.use(f"to_f32_{dtype.name}")
     return f"to_f32({x})"
 
 
 def narrowed(prelude: Prelude, dtype: DType, x: str) -> str:
-    """An f32 rounded to a 16-bit float."""
+    """An f32 rounded to a narrower float."""
     prelude.use(f"to_{dtype.name}")
     return f"to_{dtype.name}({x})"
 
@@ -169,10 +169,13 @@ def cast(prelude: Prelude, source: DType, to: DType, x: str) -> str:
     if source.is_bool:
         # 0 and 1 are exact in every type, as any i16 is in f32.
         x, source = f"({x} ? 1 : 0)", i16
-    if to.name in HALF:
+    if to.name in F8 and source.name == "f64":
+        prelude.use("to_odd")
+        return narrowed(prelude, to, f"to_odd({x})")
+    if to.name in NARROW:
         # Integers and f64 go to 16 bits by way of f32, as the contract says.
         return narrowed(prelude, to, cast(prelude, source, f32, x))
-    if source.name in HALF:
+    if source.name in NARROW:
         x, source = widened(prelude, source, x), f32
     if source == to:
         return x
@@ -184,7 +187,7 @@ def cast(prelude: Prelude, source: DType, to: DType, x: str) -> str:
 
 
 def _to_bool(prelude: Prelude, source: DType, x: str) -> str:
-    if source.name in HALF:
+    if source.name in NARROW:
         x = widened(prelude, source, x)
         return f"{x} != 0.0f"
     return f"{x} != 0"

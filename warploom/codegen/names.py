@@ -19,7 +19,7 @@ memset clock main abs labs llabs fabs fabsf min max floor floorf ceil ceilf trun
 powf fmin fmax fma fmaf fmod exp expf exp2 exp2f exp10 log logf log2 log2f log10 log1p sqrt
 sqrtf rsqrt rsqrtf cbrt hypot sin sinf cos cosf tan tanf tanh tanhf sinh cosh asin acos atan
 atan2 erf erff erfc erfinv isnan isinf isfinite signbit norm lgamma tgamma j0 j1 jn y0 y1 yn
-assert bf16 f16 u32 u64 shared_memory smem UNROLL NOUNROLL STEP
+assert bf16 f16 f8e4m3 f8e5m2 u32 u64 shared_memory smem UNROLL NOUNROLL STEP
 TensorMap matrix r c float2 float4 double2
 int2 int4 char4 uchar4 short4 uint2 uint4 long2 half NULL INFINITY NAN
 """.split()  # noqa: SIM905  (a list of strings would take three pages)
@@ -31,7 +31,8 @@ REGISTER_LOOPS = ("r", "c", "r2", "r3", "r4", "r5", "r6", "r7")
 _HELPER = re.compile(
     r"(ld|st)_(global|shared)_|shfl_xor_|bar_(warp_)?sync(_at)?$"
     r"|mbarrier_|tma_|wgmma_|setmaxnreg_|fence_(async|barrier_init)$|warp_of_block$"
-    r"|(to|max|min|neg|abs|take_max|take_min|floordiv|mod|shl|shr)_(bf16|[fiu](8|16|32|64))(x2)?$"
+    r"|(to|max|min|neg|abs|take_max|take_min|floordiv|mod|shl|shr)"
+    r"_(bf16|f8e4m3|f8e5m2|[fiu](8|16|32|64))(x2)?$|to_odd$"
 )
 
 

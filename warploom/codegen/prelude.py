@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from warploom.base.dtypes import DType
-from warploom.codegen.c_types import HALF
+from warploom.codegen.c_types import F8, HALF, NARROW
 
 INLINE = "__device__ __forceinline__"
 # What stands before all functions.
-_TYPES = ("UNROLL", "NOUNROLL", "u32", "u64", "f16", "bf16", "TensorMap")
+_TYPES = ("UNROLL", "NOUNROLL", "u32", "u64", *NARROW, "TensorMap")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Prelude:
 
     def type(self, dtype: DType) -> None:
         """Enter what the C++ type of a register needs."""
-        if dtype.name in HALF or dtype.name in ("u32", "u64"):
+        if dtype.name in NARROW or dtype.name in ("u32", "u64"):
             self.use(dtype.name)
 
     def text(self) -> str:
@@ -85,6 +85,43 @@ def _half_float(name: str) -> dict[str, Helper]:
             (name,),
         ),
     }
+
+
+def _eight_bits(name: str) -> dict[str, Helper]:
+    """Conversions of an 8-bit float: exact to f32, rounded once and saturating from f32 and f64."""
+    kind = name.removeprefix("f8")
+    return {
+        name: Helper(f"struct {name} {{ unsigned char bits; }};"),
+        f"to_f32_{name}": Helper(
+            f"{INLINE} float to_f32({name} x) {{\n"
+            f'  u32 w; asm("cvt.rn.f16x2.{kind}x2 %0, %1;" : "=r"(w) '
+            ': "h"((unsigned short)x.bits));\n'
+            '  float y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"((unsigned short)w));\n'
+            "  return y;\n}",
+            (name, "u32"),
+        ),
+        f"to_{name}": Helper(
+            f"{INLINE} {name} to_{name}(float x) {{\n"
+            f'  unsigned short w; asm("cvt.rn.satfinite.{kind}x2.f32 %0, %1, %2;" '
+            ': "=h"(w) : "f"(0.0f), "f"(x));\n'
+            f"  return {name}{{(unsigned char)w}};\n}}",
+            (name,),
+        ),
+        f"to_{name}x2": Helper(
+            f"{INLINE} void to_{name}x2({name}& low, {name}& high, float a, float b) {{\n"
+            f'  unsigned short w; asm("cvt.rn.satfinite.{kind}x2.f32 %0, %1, %2;" '
+            ': "=h"(w) : "f"(b), "f"(a));\n'
+            "  low.bits = w; high.bits = w >> 8;\n}",
+            (name,),
+        ),
+    }
+
+
+# What is rounded to fewer bits from here is rounded once: an inexact number has its last bit set.
+_TO_ODD = Helper(
+    f"{INLINE} float to_odd(double x) {{\n  float y = __double2float_rz(x);\n"
+    "  return (double)y == x ? y : __int_as_float(__float_as_int(y) | 1);\n}"
+)
 
 
 def _extremes() -> dict[str, Helper]:
@@ -254,6 +291,8 @@ FIXED: dict[str, Helper] = {
     "u64": Helper("typedef unsigned long long u64;"),
     **_half_float("f16"),
     **_half_float("bf16"),
+    **{key: helper for name in F8 for key, helper in _eight_bits(name).items()},
+    "to_odd": _TO_ODD,
     **_extremes(),
     **_division(),
     **_shifts(),

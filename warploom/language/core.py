@@ -11,8 +11,9 @@ import math
 from typing import TypeAlias
 
 import numpy as np
+from ml_dtypes import finfo
 
-from warploom.base.dtypes import DType, Kind, boolean, f32, i32, i64
+from warploom.base.dtypes import DType, Kind, boolean, f32, i32, i64, nearest_f8
 from warploom.ir.op import Value
 from warploom.ir.ops import scalar as scalars
 from warploom.ir.ops import tile as tiles
@@ -113,6 +114,8 @@ def _adopted(number: Number, dtype: DType, argument: str) -> Number:
         raise Refused("T003", f"{number!r} is not a bool", argument=argument, label="True or False")
     if dtype.is_float:
         value = float(number)
+        if dtype.is_f8:
+            return _adopted_f8(value, dtype, argument)
         with np.errstate(over="ignore"):
             rounded = float(np.array(value).astype(dtype.numpy))
         if math.isinf(rounded) and not math.isinf(value):
@@ -139,6 +142,20 @@ def _adopted(number: Number, dtype: DType, argument: str) -> Number:
             hint="use a wider type: `.cast(wl.i64)`" if dtype.bits < 64 else "",
         )
     return int(number)
+
+
+def _adopted_f8(number: float, dtype: DType, argument: str) -> float:
+    """A number rounded once; what is beyond the range is refused, not saturated as casts do."""
+    near = nearest_f8(number, dtype)
+    if near is None:
+        raise Refused(
+            "T003",
+            f"{number!r} does not fit {dtype}",
+            argument=argument,
+            label="too large",
+            notes=(f"the largest number of {dtype} is {float(finfo(dtype.numpy).max):g}",),
+        )
+    return near
 
 
 def int_limits(dtype: DType) -> tuple[int, int]:
@@ -299,7 +316,9 @@ def _check_dtype(kind: str, dtype: DType, argument: str = "") -> None:
     """Refuse, with T004 and a way out, operations that do not exist for a dtype."""
     shown = f"`{symbol(kind)}`"
     hint = ""
-    if dtype.is_bool and kind not in _BITS and kind not in COMPARISONS:
+    if dtype.is_f8:
+        hint = "compute it in f32: `.cast(wl.f32)` before, and back after"
+    elif dtype.is_bool and kind not in _BITS and kind not in COMPARISONS:
         hint = "use `&`, `|`, `^`, `~`, or cast it: `.cast(wl.i32)`"
     elif kind in FLOAT_KINDS and not dtype.is_float:
         hint = (
@@ -346,7 +365,9 @@ def binary(kind: str, lhs: Operand, rhs: Operand) -> Value:
 
 def compare(kind: str, lhs: Operand, rhs: Operand) -> Value:
     """Comparison of two operands, at least one of them a value; gives bool."""
-    _, shape, (a, b) = unify(f"`{symbol(kind)}`", lhs, rhs)
+    what = f"`{symbol(kind)}`"
+    _check_dtype(kind, common_dtype(what, lhs, rhs))
+    _, shape, (a, b) = unify(what, lhs, rhs)
     if shape is None:
         return builder().emit(scalars.Compare(lhs=a, rhs=b, kind=kind))
     return builder().emit(tiles.Compare(lhs=a, rhs=b, kind=kind))

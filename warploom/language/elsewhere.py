@@ -20,6 +20,8 @@ OF_PACKAGE = {
     "float32": "`wl.f32`",
     "float": "`wl.f32`",
     "float64": "`wl.f64`",
+    **{name: "`wl.f8e4m3`" for name in ("float8e4nv", "float8_e4m3fn", "float8e4m3", "e4m3")},
+    **{name: "`wl.f8e5m2`" for name in ("float8e5", "float8_e5m2", "float8e5m2", "e5m2")},
     "double": "`wl.f64`",
     **{f"int{n}": f"`wl.i{n}`" for n in (8, 16, 32, 64)},
     **{f"uint{n}": f"`wl.u{n}`" for n in (8, 16, 32, 64)},

@@ -233,11 +233,13 @@ def argmin(t: Tile, axis: int | None = None, keepdims: bool = False) -> Tile:
 def _fold(kind: str, name: str, t: Any, axis: Any, keepdims: Any) -> Tile:
     value, along = _folded(name, t, axis)
     dtype = core.dtype_of(value)
-    if dtype.is_bool != (kind in ("and", "or")):
+    if dtype.is_bool != (kind in ("and", "or")) or dtype.is_f8:
         hint = (
             "cast it to wl.i32, or use `wl.any` and `wl.all`"
             if dtype.is_bool
             else "compare it first"
+            if kind in ("and", "or")
+            else "cast it to wl.f32"
         )
         raise Refused("T004", f"`{name}` is not defined for {dtype}", argument="t", hint=hint)
     made = builder().emit(tiles.Reduce(value=value, axis=along, kind=kind))

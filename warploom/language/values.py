@@ -40,11 +40,12 @@ class _Arithmetic:
         """The same values in another dtype.
 
         To floats rounds to nearest even, float to integer truncates towards zero, to bool tests
-        for non-zero.
+        for non-zero. To 8-bit floats (f8e4m3, f8e5m2) it saturates: what is beyond their range,
+        infinity included, becomes the largest number. NaN stays NaN.
 
         Shapes: any, unchanged.
         Executes: every thread on its own elements.
-        Since: sm_80.
+        Since: sm_80; 8-bit floats sm_89.
         PTX: cvt.
         """
         return wrap(core.convert(self.value, _dtype(dtype)))
@@ -398,7 +399,8 @@ def _dtype(given: Any, argument: str = "dtype") -> DType:
         argument=argument,
         hint=f"write {own}"
         if own.startswith("`wl.")
-        else "the dtypes are wl.f32, wl.f16, wl.bf16, wl.i32, wl.i64, wl.boolean",
+        else "the dtypes are wl.f32, wl.f16, wl.bf16, wl.f8e4m3, wl.f8e5m2, wl.i32, "
+        "wl.i64, wl.boolean",
     )
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from warploom.base.errors import error
-from warploom.base.target import Target
+from warploom.base.target import F8_SINCE, Target
 from warploom.ir.kernel import Kernel, walk
+from warploom.ir.types import Regs, Scalar, Tile
 
 
 def check_target(kernel: Kernel, target: Target) -> None:
     """Hold every operation against the target.
 
     Needs: any stage. Gives: nothing new. Raises CompileError C009 at the first operation that needs
-    another architecture.
+    another architecture, by itself or by the element type of a value.
     """
     for op in walk(kernel.body):
         if not target.has(op.SINCE):
@@ -21,3 +22,12 @@ def check_target(kernel: Kernel, target: Target) -> None:
                 op.loc,
                 hint="level 1 (`wl.load`, `wl.store` and arithmetic) runs on sm_80 and later",
             )
+        for value in (*op.results, *op.operand_values()):
+            kind = value.type
+            if isinstance(kind, Tile | Regs | Scalar) and not target.has_dtype(kind.dtype):
+                raise error(
+                    "C009",
+                    f"values of {kind.dtype} need {F8_SINCE}, and this is compiled for {target}",
+                    op.loc,
+                    hint="pass the data as f16 or bf16",
+                )

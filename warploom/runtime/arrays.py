@@ -6,6 +6,7 @@ Knows nothing of kernels.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import sys
 from dataclasses import dataclass, replace
@@ -179,6 +180,8 @@ def _numpy(array: np.ndarray, name: str) -> View:
 # torch's types by identity, filled as they are met.
 _torch_dtypes: dict[Any, DType] = {}
 _TORCH_NAMES = {
+    "float8_e4m3fn": dtypes.f8e4m3,
+    "float8_e5m2": dtypes.f8e5m2,
     "float16": dtypes.f16,
     "bfloat16": dtypes.bf16,
     "float32": dtypes.f32,
@@ -242,10 +245,9 @@ def _cuda_interface(value: Any, name: str) -> View:
         facts = value.__cuda_array_interface__
     except Exception as why:
         raise not_a_tensor(value, name) from why
-    numpy_type = np.dtype(facts["typestr"])
-    dtype = dtypes.from_numpy(numpy_type)
+    dtype = _element_type(facts["typestr"], getattr(value, "dtype", None))
     if dtype is None:
-        raise bad_dtype(name, str(numpy_type))
+        raise bad_dtype(name, str(facts["typestr"]))
     shape = tuple(facts["shape"])
     _checked_rank(shape, name)
     given = facts.get("strides")
@@ -257,6 +259,16 @@ def _cuda_interface(value: Any, name: str) -> View:
     if index is None:
         index = value.__dlpack_device__()[1] if hasattr(value, "__dlpack_device__") else 0
     return View(dtype, shape, strides, int(address), f"gpu:{index}", not read_only, value)
+
+
+def _element_type(word: str, own: Any) -> DType | None:
+    """The type that an interface names; for those that it has no word for, the array's own."""
+    for given in (own, word):
+        with contextlib.suppress(TypeError):
+            found = dtypes.from_numpy(np.dtype(given)) if given is not None else None
+            if found is not None:
+                return found
+    return None
 
 
 def _dlpack(value: Any, name: str) -> View:

@@ -15,7 +15,8 @@ from warploom.base.dtypes import ALL, DType, Kind
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
 _CODES = {Kind.INT: 0, Kind.UINT: 1, Kind.FLOAT: 2, Kind.BOOL: 6}
-_BFLOAT = 4
+# Types whose number of bits does not say what they are.
+_CODES_BY_NAME = {"bf16": 4, "f8e4m3": 10, "f8e5m2": 12}
 
 
 class _Tensor(ctypes.Structure):
@@ -119,7 +120,7 @@ def export(
     managed = _Managed()
     t = managed.tensor
     t.data, t.device_type, t.device_id, t.ndim = address, *device, rank
-    t.code = _BFLOAT if dtype.name == "bf16" else _CODES[dtype.kind]
+    t.code = _code(dtype)
     t.bits, t.lanes, t.byte_offset = dtype.bits, 1, 0
     t.shape = ctypes.cast(extents, ctypes.POINTER(ctypes.c_int64))
     t.strides = ctypes.cast(steps, ctypes.POINTER(ctypes.c_int64))
@@ -127,6 +128,10 @@ def export(
     key = ctypes.addressof(managed)
     _exported[key] = (owner, managed, extents, steps)
     return _new(key, _NAME, _drop)
+
+
+def _code(dtype: DType) -> int:
+    return _CODES_BY_NAME.get(dtype.name, _CODES[dtype.kind])
 
 
 def _release_now(managed: Any) -> None:
@@ -147,7 +152,6 @@ def _dtype(code: int, bits: int, lanes: int) -> DType | None:
     if lanes != 1:
         return None
     for dtype in ALL:
-        expected = _BFLOAT if dtype.name == "bf16" else _CODES[dtype.kind]
-        if expected == code and dtype.bits == bits:
+        if _code(dtype) == code and dtype.bits == bits:
             return dtype
     return None

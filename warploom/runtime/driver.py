@@ -260,6 +260,8 @@ def synchronize(device: int = 0) -> None:
 # Tensor maps ---------------------------------------------------------------------------------
 
 _MAP_TYPES = {
+    "f8e4m3": "UINT8",
+    "f8e5m2": "UINT8",
     "f16": "FLOAT16",
     "bf16": "BFLOAT16",
     "f32": "FLOAT32",

@@ -105,7 +105,7 @@ class DeviceArray:
         size = self._element.bytes
         # NumPy's own index rules, on a shadow with the same strides whose memory is never touched.
         shadow = np.lib.stride_tricks.as_strided(
-            np.empty(1, self._element.numpy), self.shape, tuple(s * size for s in self.strides)
+            np.empty(1, f"V{size}"), self.shape, tuple(s * size for s in self.strides)
         )
         part = shadow[parts]
         strides = tuple(s // size for s in part.strides)

@@ -43,7 +43,10 @@ class TensorArg:
         # The lowest element: the end of each axis that runs backwards.
         if any(r < 0 for r in reach):
             array = array[tuple([slice(-1, None) if r < 0 else slice(None) for r in reach])]
-        self.flat = as_strided(array, (count,), (array.itemsize,), writeable=array.flags.writeable)
+        # As bits: NumPy makes no strided views of some of the types that are not its own.
+        bits = array.view(f"V{array.itemsize}")
+        flat = as_strided(bits, (count,), (array.itemsize,), writeable=array.flags.writeable)
+        self.flat = flat.view(array.dtype)
         address = array.__array_interface__["data"][0]
         self.memory = Memory(self.flat.view(np.uint8), dtype, self.base, "", address)
         self.memory.shape, self.memory.strides = self.shape, self.strides

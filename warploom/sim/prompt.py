@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 import numpy as np
 
 from warploom.base.diagnostics import Span, shown_path
-from warploom.base.dtypes import DType, bf16
+from warploom.base.dtypes import DType
 from warploom.ir.layout.layout import Layout
 from warploom.ir.op import Loc
 from warploom.sim import situation
-from warploom.sim.conversions import widen_bf16
+from warploom.sim.conversions import wide
 from warploom.sim.memory import Memory
 from warploom.sim.values import dense, scalar_array
 
@@ -171,17 +171,15 @@ def contents(memory: Memory) -> np.ndarray:
         memory.origin * size if memory.size else 0,
         tuple(step * size for step in strides),
     )
-    return widen_bf16(view) if memory.dtype == bf16 else view
+    return wide(view, memory.dtype)
 
 
 def logical(held: Shown) -> np.ndarray:
     """A value as the kernel's author thinks of it: a number, or a tile with its coordinates."""
     if held.is_scalar:
         array = scalar_array(held.value, held.dtype, 0)[0, 0, 0]
-        return widen_bf16(array) if held.dtype == bf16 else array
-    array = dense(held.value)
-    if held.dtype == bf16:
-        array = widen_bf16(array)
+        return wide(array, held.dtype)
+    array = wide(dense(held.value), held.dtype)
     layout = held.layout
     if layout is None:
         return array

@@ -2,8 +2,9 @@
 
 A register tile is an array `[r0, r1, …, blocks, warps, lanes]`; an axis of size 1 stands for any
 size. A scalar is a Python or NumPy number, or an array `[blocks, 1, 1]` where it differs among
-blocks. bf16 is held as its bits (uint16). Integer tiles may be an `Index`: an array without blocks
-plus a scalar. Such arrays recur at every trip and launch, so what is computed from them is kept.
+blocks. bf16 and 8-bit floats are held as their bits. Integer tiles may be an `Index`: an array
+without blocks plus a scalar. Such arrays recur at every trip and launch, so what is computed from
+them is kept.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ _FAR = 1 << 62
 
 
 def carrier(dtype: DType) -> np.dtype:
-    """The NumPy type that holds a dtype: its own, bits for bf16."""
+    """The NumPy type that holds a dtype: its own, bits for bf16 and 8-bit floats."""
+    if dtype.is_f8:
+        return np.dtype(np.uint8)
     return np.dtype(np.uint16) if dtype == bf16 else dtype.numpy
 
 

@@ -66,7 +66,7 @@ def _shown(out: Emitter, dtype: DType, text: str) -> tuple[str, str]:
     if dtype.is_bool:
         return "%s", f'{text} ? "True" : "False"'
     if dtype.is_float:
-        if dtype.bits == 16:
+        if dtype.bits <= 16:
             text = expressions.widened(out.prelude, dtype, text)
         return "%g", f"(double){text}"
     if dtype.bits == 64:

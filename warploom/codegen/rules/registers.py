@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from warploom.base.dtypes import f32
 from warploom.codegen import expressions
-from warploom.codegen.c_types import HALF
+from warploom.codegen.c_types import NARROW
 from warploom.codegen.names import REGISTER_LOOPS
 from warploom.codegen.places import Loop, index_text
 from warploom.codegen.registry import emits
@@ -69,7 +69,7 @@ def arithmetic(out: Emitter, op: Op) -> None:
 @emits(ops.Cast)
 def cast(out: Emitter, op: ops.Cast) -> None:
     pairs = [axis for axis, n in enumerate(extents_of(op.result)) if n % 2 == 0]
-    if op.dtype.name in HALF and dtype_of(op.value) == f32 and pairs:
+    if op.dtype.name in NARROW and dtype_of(op.value) == f32 and pairs:
         _cast_pairs(out, op, pairs[-1])
     else:
         out.elementwise(op.result, (op.value,), lambda x: expression(out, op, (x,)))

@@ -106,11 +106,15 @@ def compare_dtype(kind: str, lhs: DType, rhs: DType) -> DType:
         raise Complaint(f"unknown comparison {kind}")
     if lhs != rhs:
         raise Complaint(f"{kind} of {lhs} and {rhs}")
+    if lhs.is_f8:
+        raise Complaint(f"{kind} of {lhs}")
     return boolean
 
 
 def _check_kind(kind: str, dtype: DType) -> None:
-    if kind in FLOAT_KINDS:
+    if dtype.is_f8:
+        fits = False
+    elif kind in FLOAT_KINDS:
         fits = dtype.is_float
     elif kind in _INT_ONLY:
         fits = dtype.is_int

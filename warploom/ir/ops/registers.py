@@ -221,6 +221,7 @@ class Fold(Op):
     def infer(self) -> tuple[Type, ...]:
         r = regs_of(self.value)
         check(self.kind in FOLD, f"unknown fold {self.kind}")
+        check(not r.dtype.is_f8, f"a fold of {r.dtype}")
         check(0 <= self.axis < len(r.extents), f"axis {self.axis}")
         return (Regs(r.dtype, r.extents[: self.axis] + (1,) + r.extents[self.axis + 1 :]),)
 
@@ -238,6 +239,7 @@ class ArgFold(Op):
     def infer(self) -> tuple[Type, ...]:
         r = regs_of(self.value)
         check(self.kind in ARG_FOLD, f"unknown fold {self.kind}")
+        check(not r.dtype.is_f8, f"a fold of {r.dtype}")
         check(regs_of(self.index).dtype == i32, "indices are i32")
         extents = r.extents[: self.axis] + (1,) + r.extents[self.axis + 1 :]
         return (Regs(r.dtype, extents), Regs(i32, extents))

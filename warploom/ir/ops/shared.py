@@ -5,7 +5,7 @@ A view moves no data. lower_tiles turns buffers and views into byte addresses.
 
 from __future__ import annotations
 
-from warploom.base.dtypes import DType, bf16, boolean, f16, f32, i32
+from warploom.base.dtypes import DType, bf16, boolean, f8e4m3, f8e5m2, f16, f32, i32
 from warploom.ir.layout.shared import SharedLayout
 from warploom.ir.op import (
     Actor,
@@ -24,7 +24,7 @@ from warploom.ir.ops.tile import tile_of
 from warploom.ir.types import SharedTile, Tile, Type
 
 _TILE = Stage.TILE | Stage.ROLES
-_DTYPES = (f32, f16, bf16, i32, boolean)
+_DTYPES = (f32, f16, bf16, f8e4m3, f8e5m2, i32, boolean)
 
 
 def shared_of(value: Value) -> SharedTile:

@@ -3,7 +3,7 @@ registers."""
 
 from __future__ import annotations
 
-from warploom.base.dtypes import DType, bf16, boolean, f16, f32, i32, i64
+from warploom.base.dtypes import DType, bf16, boolean, f8e4m3, f8e5m2, f16, f32, i32, i64
 from warploom.ir.op import (
     Actor,
     Complaint,
@@ -24,6 +24,7 @@ from warploom.ir.types import Scalar, Tile, Type, Uniformity
 
 _TILE = Stage.TILE | Stage.ROLES
 _ALL = (f32, f16, bf16, i32, i64, boolean)
+_DATA = (*_ALL, f8e4m3, f8e5m2)  # what is moved and converted
 _NUMBERS = (f32, f16, bf16, i32, i64)
 
 
@@ -49,7 +50,7 @@ def _same_shape(*values: Value) -> tuple[int, ...]:
     return tile_of(values[0]).shape
 
 
-@op("tile.load", stages=_TILE, effects=(Effect.READ_GLOBAL,), executes=Actor.ROLE, dtypes=_ALL)
+@op("tile.load", stages=_TILE, effects=(Effect.READ_GLOBAL,), executes=Actor.ROLE, dtypes=_DATA)
 class Load(Op):
     """A window of a tensor. `sizes` has one entry an axis; None means that `starts` holds a plain
     index there and the axis is dropped. Elements outside the tensor are `other` (scalar) or
@@ -73,7 +74,7 @@ class Load(Op):
         return (Tile(t.dtype, tuple(n for n in self.sizes if n is not None)),)
 
 
-@op("tile.store", stages=_TILE, effects=(Effect.WRITE_GLOBAL,), executes=Actor.ROLE, dtypes=_ALL)
+@op("tile.store", stages=_TILE, effects=(Effect.WRITE_GLOBAL,), executes=Actor.ROLE, dtypes=_DATA)
 class Store(Op):
     """Write a tile to a window (as in `tile.load`); elements outside the tensor are dropped."""
 
@@ -93,7 +94,7 @@ class Store(Op):
         check(v.dtype == t.dtype, f"{v.dtype} stored to a tensor of {t.dtype}")
 
 
-@op("tile.gather", stages=_TILE, effects=(Effect.READ_GLOBAL,), executes=Actor.ROLE, dtypes=_ALL)
+@op("tile.gather", stages=_TILE, effects=(Effect.READ_GLOBAL,), executes=Actor.ROLE, dtypes=_DATA)
 class Gather(Op):
     """tensor[indices[0], indices[1], …]: one integer scalar or tile an axis, tiles of one shape.
     Outside the tensor or where `mask` is false: `other` (scalar) or zero."""
@@ -116,7 +117,7 @@ class Gather(Op):
         return (Tile(t.dtype, shape),)
 
 
-@op("tile.splat", stages=_TILE, executes=Actor.THREAD, dtypes=_ALL)
+@op("tile.splat", stages=_TILE, executes=Actor.THREAD, dtypes=_DATA)
 class Splat(Op):
     """A scalar repeated over a shape."""
 
@@ -193,7 +194,7 @@ class Compare(Op):
         )
 
 
-@op("tile.select", stages=_TILE, dtypes=_ALL)
+@op("tile.select", stages=_TILE, dtypes=_DATA)
 class Select(Op):
     """`yes` where the condition tile holds, else `no`."""
 
@@ -208,7 +209,7 @@ class Select(Op):
         return (Tile(tile_of(self.yes).dtype, shape),)
 
 
-@op("tile.cast", stages=_TILE, dtypes=_ALL)
+@op("tile.cast", stages=_TILE, dtypes=_DATA)
 class Cast(Op):
     """Conversion: to floats rounds to nearest even, float to integer truncates and saturates (NaN
     gives 0), to bool tests for non-zero."""
@@ -220,7 +221,7 @@ class Cast(Op):
         return (Tile(self.dtype, tile_of(self.value).shape),)
 
 
-@op("tile.broadcast", stages=_TILE, dtypes=_ALL)
+@op("tile.broadcast", stages=_TILE, dtypes=_DATA)
 class Broadcast(Op):
     """Repeat along axes of extent 1 to a shape of the same rank."""
 
@@ -236,7 +237,7 @@ class Broadcast(Op):
         return (Tile(t.dtype, self.shape),)
 
 
-@op("tile.insert_axis", stages=_TILE, dtypes=_ALL)
+@op("tile.insert_axis", stages=_TILE, dtypes=_DATA)
 class InsertAxis(Op):
     """A new axis of extent 1 before `axis` (t[None, :], t[:, None])."""
 
@@ -249,7 +250,7 @@ class InsertAxis(Op):
         return (Tile(t.dtype, t.shape[: self.axis] + (1,) + t.shape[self.axis :]),)
 
 
-@op("tile.drop_axis", stages=_TILE, dtypes=_ALL)
+@op("tile.drop_axis", stages=_TILE, dtypes=_DATA)
 class DropAxis(Op):
     """Remove an axis of extent 1."""
 
@@ -265,7 +266,7 @@ class DropAxis(Op):
         return (Tile(t.dtype, t.shape[: self.axis] + t.shape[self.axis + 1 :]),)
 
 
-@op("tile.permute", stages=_TILE, dtypes=_ALL)
+@op("tile.permute", stages=_TILE, dtypes=_DATA)
 class Permute(Op):
     """Axis i of the result is axis order[i] of the operand."""
 
@@ -278,7 +279,7 @@ class Permute(Op):
         return (Tile(t.dtype, tuple(t.shape[a] for a in self.order)),)
 
 
-@op("tile.slice", stages=_TILE, executes=Actor.ROLE, dtypes=_ALL)
+@op("tile.slice", stages=_TILE, executes=Actor.ROLE, dtypes=_DATA)
 class Slice(Op):
     """The sub-tile that starts at `starts` with extents `sizes`, all constant."""
 
@@ -296,7 +297,7 @@ class Slice(Op):
         return (Tile(t.dtype, self.sizes),)
 
 
-@op("tile.cat", stages=_TILE, executes=Actor.ROLE, dtypes=_ALL)
+@op("tile.cat", stages=_TILE, executes=Actor.ROLE, dtypes=_DATA)
 class Cat(Op):
     """Tiles joined along an axis."""
 
@@ -335,7 +336,8 @@ class Reduce(Op):
         t = tile_of(self.value)
         check(self.kind in FOLD, f"unknown reduction {self.kind}")
         check(0 <= self.axis < len(t.shape), f"axis {self.axis} of {t.shape}")
-        check(t.dtype.is_bool == (self.kind in ("and", "or")), f"{self.kind} of {t.dtype}")
+        fits = t.dtype.is_bool == (self.kind in ("and", "or")) and not t.dtype.is_f8
+        check(fits, f"{self.kind} of {t.dtype}")
         return (Tile(t.dtype, t.shape[: self.axis] + t.shape[self.axis + 1 :]),)
 
 
@@ -350,12 +352,12 @@ class ArgReduce(Op):
 
     def infer(self) -> tuple[Type, ...]:
         t = tile_of(self.value)
-        check(self.kind in ARG_FOLD, f"unknown reduction {self.kind}")
+        check(self.kind in ARG_FOLD and not t.dtype.is_f8, f"{self.kind} of {t.dtype}")
         check(0 <= self.axis < len(t.shape), f"axis {self.axis} of {t.shape}")
         return (Tile(i32, t.shape[: self.axis] + t.shape[self.axis + 1 :]),)
 
 
-@op("tile.convert", stages=_TILE, executes=Actor.ROLE, dtypes=_ALL)
+@op("tile.convert", stages=_TILE, executes=Actor.ROLE, dtypes=_DATA)
 class Convert(Op):
     """The same elements in another layout (that of the result), through shared memory. Put in by
     assign_layouts; its cost is what `explain` shows."""
@@ -366,7 +368,7 @@ class Convert(Op):
         return (tile_of(self.value),)
 
 
-@op("tile.to_scalar", stages=_TILE, executes=Actor.WARP, dtypes=_ALL)
+@op("tile.to_scalar", stages=_TILE, executes=Actor.WARP, dtypes=_DATA)
 class ToScalar(Op):
     """The one element of a tile of shape () as a scalar (uniform over the block)."""
 

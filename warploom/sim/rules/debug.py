@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from warploom.base.dtypes import DType, Kind, bf16, boolean
+from warploom.base.dtypes import DType, Kind, boolean
 from warploom.base.errors import CheckError
 from warploom.ir.layout.layout import parse as parse_layout
 from warploom.ir.ops import debug
 from warploom.ir.ops.scalar import scalar_of
 from warploom.ir.types import Regs, Scalar
 from warploom.sim import faults
-from warploom.sim.conversions import widen_bf16
+from warploom.sim.conversions import wide
 from warploom.sim.machine import Batch, Slots, Step
 from warploom.sim.prompt import Shown
 from warploom.sim.registry import simulates
@@ -29,8 +29,7 @@ def shown(value: Any, dtype: DType) -> str:
     if dtype.kind is Kind.BOOL:
         return "True" if value else "False"
     if dtype.is_float:
-        number = float(widen_bf16(np.uint16(value)) if dtype == bf16 else value)
-        return f"{number:g}"
+        return f"{float(wide(value, dtype)):g}"
     return str(int(value))
 
 
