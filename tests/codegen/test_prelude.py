@@ -45,7 +45,7 @@ def test_helpers_are_named_like_what_they_do():
     assert name == "ld_global_nc_no_allocate_bf16x8"
     assert "ld.global.nc.L1::no_allocate.v4.b32" in prelude.text()
     assert access_helpers.store(prelude, "shared", f32, 2) == "st_shared_f32x2"
-    assert access_helpers.shuffle_xor(prelude, f64) == "shfl_xor_f64"
+    assert access_helpers.shuffle(prelude, f64, "xor") == "shfl_xor_f64"
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=str)
@@ -53,7 +53,7 @@ def test_all_helpers_together_compile(target):
     prelude = Prelude()
     prelude.use(*FIXED)
     for dtype in ALL:
-        access_helpers.shuffle_xor(prelude, dtype)
+        access_helpers.shuffle(prelude, dtype, "xor")
         for space in ("global", "shared"):
             for guard in ("", "p"):
                 access_helpers.load(prelude, space, dtype, 2, guard=guard)
@@ -67,7 +67,7 @@ def test_names_of_helpers_are_kept_from_the_user():
     prelude.use(*FIXED)
     access_helpers.load(prelude, "global", i32, 4)
     access_helpers.store(prelude, "shared", i32, 4)
-    access_helpers.shuffle_xor(prelude, i32)
+    access_helpers.shuffle(prelude, i32, "xor")
     macros = re.findall(r"#define (\w+)", prelude.text())
     types = re.findall(r"^(?:typedef .*|struct )(\b\w+)(?:;| \{)", prelude.text(), re.M)
     assert {"UNROLL", "bf16", "u32"} <= {*macros, *types}
