@@ -3,19 +3,7 @@ tiles. `plain` takes what the copy engine cannot. Knows nothing of which shape d
 """
 
 import warploom as wl
-
-
-@wl.function
-def place(t, rows, columns, GROUP, BATCHED):
-    """Matrix, row and column of tile t of a batch of grids: down GROUP rows, then one column on, so
-    that the tiles in work at a time share what they read."""
-    batch = t // (rows * columns) if BATCHED else 0
-    t = t - batch * (rows * columns)
-    group = t // (GROUP * columns)
-    first = group * GROUP
-    height = wl.minimum(rows - first, GROUP)
-    inside = t - group * (GROUP * columns)
-    return batch, first + inside % height, inside // height
+from warploom.kernels.schedule import Grid
 
 
 @wl.function
@@ -124,20 +112,18 @@ def gemm(
     ring = wl.pipe(STAGES, slots=[tile_a, tile_b])
     out = None if DIRECT else wl.shared((M, EN), c.dtype, slots=2 * MATH)
     rows, columns = (c.shape[-2] + BM - 1) // BM, (c.shape[-1] + BN - 1) // BN
-    BATCHED = len(c.shape) == 3
-    tiles = rows * columns * (c.shape[0] if BATCHED else 1)
+    grid = Grid(rows, columns, c.shape[0] if len(c.shape) == 3 else None, GROUP)
     wl.launch_dependents()
     wl.wait_for_previous()
-    first, step, K = wl.program_id(0), wl.num_programs(0), a.shape[-1]
-    epilogue = (bias, ACTIVATION, residual, alpha, beta, ROW_BIAS)
+    K, epilogue = a.shape[-1], (bias, ACTIVATION, residual, alpha, beta, ROW_BIAS)
     with wl.roles():
         with wl.role("load", warps=1):
-            for t in wl.range(first, tiles, step):
-                batch, i, j = place(t, rows, columns, GROUP, BATCHED)
+            for t in wl.tiles(grid):
+                batch, i, j = grid.place(t)
                 filled(ring, a, b, batch, i, j, K, A_T, B_T, BM, BN, BK)
         with wl.role("math", warps=4, replicas=MATH) as r:
-            for t in wl.range(first, tiles, step):
-                batch, i, j = place(t, rows, columns, GROUP, BATCHED)
+            for t in wl.tiles(grid):
+                batch, i, j = grid.place(t)
                 sums = summed(ring, K, r, A_T, B_T, M, BN, BK, STAGES)
                 row, column = i * BM + r * M, j * BN
                 written(sums, c, epilogue, batch, row, column, out, r * 2, EN, DIRECT)

@@ -1,0 +1,5 @@
+"""Orders in which the blocks of a launch go over tiles: structs for `wl.tiles`."""
+
+from warploom.kernels.schedule.kernel import Grid
+
+__all__ = ["Grid"]
