@@ -60,6 +60,26 @@ def error(made: torch.Tensor, held: Operands) -> float:
     return float((made[:rows].double() - truth).norm() / truth.norm())
 
 
+def identical(launch: Callable[[Operands], None], held: Operands, repeats: int) -> int:
+    """How many of `repeats` products into `held.ours` have the bits of the first one."""
+    launch(held)
+    bits = held.ours.view(torch.int16)
+    first, differs = bits.clone(), torch.empty_like(bits, dtype=torch.bool)
+    same = torch.zeros((), dtype=torch.int64, device=bits.device)
+    group = 10 if repeats % 10 == 0 else 1
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(group):
+            bits.fill_(-1)
+            launch(held)
+            torch.ne(bits, first, out=differs)
+            same += torch.logical_not(differs.any())
+    for _ in range(repeats // group):
+        graph.replay()
+    return int(same)
+
+
 class Graph:
     """Launches of one side over all sets, at least `least` seconds of them."""
 

@@ -1,7 +1,8 @@
-"""Suite `gemm`: matrix products against cuBLAS, rows `dtype/layout/MxNxK`.
+"""Suite `gemm`: matrix products against cuBLAS and Triton, rows `dtype/layout/MxNxK`.
 
-Both sides get the same random operands, beyond the L2, and outputs that are there; each is one CUDA
-graph of at least a millisecond. They are checked against float64 before they are timed in turn.
+All sides get the same random operands, beyond the L2, and outputs that are there; each is one CUDA
+graph of at least a millisecond. They are checked against float64 before they are timed in turn, and
+ours gives the same bits a thousand times (`identical_runs`).
 """
 
 import importlib
@@ -15,10 +16,10 @@ from warploom.kernels import gemm
 from warploom.kernels.gemm import config
 
 DEVICE = "gpu"
-LIMIT_S = 60.0
+LIMIT_S = 120.0
 # A case is some seconds of loading and one of measuring: cases that follow each other share that.
 TOGETHER = True
-ROUNDS, LEAST_S = 21, 1.5e-3
+ROUNDS, LEAST_S, REPEATS = 21, 1.5e-3, 1000
 # Ours may be this much further from float64 than the rival, who sums in f32 as well.
 WORSE = 1.1
 HALF_UNIT = {"bf16": 2.0**-9, "f16": 2.0**-12}
@@ -50,7 +51,7 @@ def split(case: str) -> tuple[str, str, tuple[int, int, int]]:
 
 
 def measure(case: str, context: Context) -> Row:
-    """One row: TFLOP/s of ours and of cuBLAS."""
+    """One row: TFLOP/s of ours, of cuBLAS and of Triton."""
     dtype, layout, (m, n, k) = split(case)
     # Torch is loaded here, so that listing the cases needs none.
     torch_gemm: Any = importlib.import_module("warploom.bench.rivals.torch_gemm")
@@ -58,23 +59,50 @@ def measure(case: str, context: Context) -> Row:
     row = Row(case, "TFLOP/s", "higher", limit=dtype, rounds=ROUNDS)
     shape = gemm.shape_of(sets[0].a, sets[0].b, sets[0].ours)
     row.config = config.choose(shape).row()
-    ours = torch_gemm.Graph(lambda held: gemm.matmul(held.a, held.b, held.ours), sets, LEAST_S)
-    theirs = torch_gemm.Graph(torch_gemm.cublas, sets, LEAST_S)
+    ours = torch_gemm.Graph(_ours, sets, LEAST_S)
+    sides = {"ours": ours, "cublas": torch_gemm.Graph(torch_gemm.cublas, sets, LEAST_S)}
     error, other = (torch_gemm.error(made, sets[-1]) for made in (sets[-1].ours, sets[-1].theirs))
     row.error, row.rival_error = error, other
     if not error <= max(WORSE * other, HALF_UNIT[dtype]):  # NaN is wrong too
         row.status, row.note = "wrong", f"off by {error:.3g}, cuBLAS by {other:.3g}"
         return row
-    samples = alternate({"ours": ours.seconds, "cublas": theirs.seconds}, ROUNDS)
+    same = torch_gemm.identical(_ours, sets[0], REPEATS)
+    row.extra = {"launches": ours.products, "sets": len(sets), "identical_runs": same}
+    if same < REPEATS:
+        row.status, row.note = "wrong", f"{REPEATS - same} of {REPEATS} repeats gave other bits"
+        return row
+    sides |= _triton(sets, max(WORSE * other, HALF_UNIT[dtype]), torch_gemm, row)
+    samples = alternate({name: graph.seconds for name, graph in sides.items()}, ROUNDS)
     row.clock_mhz = busy_clock(ours)
     rate = {name: [2e-12 * m * n * k / s for s in taken] for name, taken in samples.items()}
-    row.ours, row.spread = summary(rate["ours"])
-    row.rivals = {"cublas": summary(rate["cublas"])[0]}
+    row.ours, row.spread = summary(rate.pop("ours"))
+    row.rivals = {name: summary(taken)[0] for name, taken in rate.items()}
     most = machine.facts("h200")["matrix_bf16"]["value"]
     context.limits[dtype] = {"value": most, "unit": "TFLOP/s"}
     row.of_limit = round(row.ours / most, 4)
-    row.extra = {"launches": ours.products, "sets": len(sets)}
     return row
+
+
+def _ours(held: Any) -> None:
+    gemm.matmul(held.a, held.b, held.ours)
+
+
+def _triton(sets: Any, most: float, torch_gemm: Any, row: Row) -> dict[str, Any]:
+    """Triton's side with its best tile, into the outputs that cuBLAS was checked in; a note in the
+    row where it cannot take part."""
+    try:
+        triton_gemm: Any = importlib.import_module("warploom.bench.rivals.triton_gemm")
+    except ImportError as why:
+        row.note = f"no rival triton: {why}"
+        return {}
+    tile = triton_gemm.fastest(sets)
+    graph = torch_gemm.Graph(lambda held: triton_gemm.launch(held, tile), sets, LEAST_S)
+    error = torch_gemm.error(sets[-1].theirs, sets[-1])
+    if not error <= most:
+        row.note = f"no rival triton: off by {error:.3g}"
+        return {}
+    row.extra["triton_tile"] = [tile.rows, tile.columns, tile.depth, tile.stages, tile.warps]
+    return {"triton": graph}
 
 
 def busy_clock(graph: Any) -> int | None:
