@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from warploom.bench import record
+from warploom.bench import record, report
 from warploom.bench.record import Row
 
 
@@ -90,3 +90,19 @@ def test_reading_what_is_no_result_file_says_so(tmp_path: Path) -> None:
     path.write_text("[]")
     with pytest.raises(ValueError, match="no result file"):
         record.read(path)
+
+
+def test_a_table_of_steps_has_a_line_a_step_and_a_column_a_shape() -> None:
+    rows = [
+        row("v0/1x1x1", 10.0, cublas=50.0),
+        row("v1/1x1x1", 20.0, cublas=52.0),
+        row("v0/2x2x2", 5.5, cublas=40.0),
+        Row("v1/2x2x2", "", "lower", status="hung", note="no answer").to_json(),
+    ]
+    assert report.steps_table(file(*rows)).splitlines() == [
+        "| TFLOP/s | 1x1x1 | 2x2x2 |",
+        "|---|---|---|",
+        "| `v0` | 10.0 | 5.50 |",
+        "| `v1` | 20.0 | hung |",
+        "| cublas | 51.0 | 40.0 |",
+    ]

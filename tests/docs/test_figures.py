@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.docs.blocks import ROOT
-from warploom.bench.report import figures_table
+from warploom.bench.record import read
+from warploom.bench.report import EMPTY, figures_table, steps_table
 
 RESULTS = sorted((ROOT / "benchmarks" / "results").glob("*/*.json"))
 # Figures of the design are targets and history (base/hw holds them); a note quotes its file.
@@ -43,17 +44,31 @@ def test_a_quoted_figure_is_in_a_result_file(page: Path) -> None:
         assert near, f"{page.name} says {text} {unit}, and no result file does"
 
 
+def between(page: Path, word: str, made: str, update: bool) -> None:
+    """Compare what stands between two marks of a page with what follows from the results."""
+    text = page.read_text(encoding="utf-8")
+    begin, end = f"<!-- {word}: begin -->\n", f"<!-- {word}: end -->"
+    before, _, rest = text.partition(begin)
+    _, _, after = rest.partition(end)
+    assert rest and after, f"{page.name} has no place for the {word}"
+    whole = before + begin + made + end + after
+    if update:
+        page.write_text(whole, encoding="utf-8")
+    else:
+        assert text == whole, "run: pytest tests/docs/test_figures.py --update-golden"
+
+
 def test_the_readmes_table_is_made_from_the_result_files(
     request: pytest.FixtureRequest,
 ) -> None:
-    readme = ROOT / "README.md"
-    text = readme.read_text(encoding="utf-8")
-    begin, end = "<!-- figures: begin -->\n", "<!-- figures: end -->"
-    before, _, rest = text.partition(begin)
-    _, _, after = rest.partition(end)
-    assert rest and after, "README.md has no place for the figures"
-    made = before + begin + figures_table(RESULTS) + end + after
-    if request.config.getoption("--update-golden"):
-        readme.write_text(made, encoding="utf-8")
-    else:
-        assert text == made, "run: pytest tests/docs/test_figures.py --update-golden"
+    update = bool(request.config.getoption("--update-golden"))
+    between(ROOT / "README.md", "figures", figures_table(RESULTS), update)
+
+
+def test_the_table_of_the_steps_is_made_from_their_result_file(
+    request: pytest.FixtureRequest,
+) -> None:
+    update = bool(request.config.getoption("--update-golden"))
+    files = [path for path in RESULTS if path.stem == "gemm-ladder"]
+    made = "".join(steps_table(read(path)) for path in files) or EMPTY
+    between(ROOT / "examples" / "gemm" / "README.md", "steps", made, update)

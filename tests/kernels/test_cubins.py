@@ -49,7 +49,8 @@ def _library() -> dict[str, Any]:
 
 def _modules() -> dict[str, Any]:
     found = _library()
-    for path in sorted((ROOT / "examples").glob("*.py")):
+    folder = ROOT / "examples"
+    for path in sorted([*folder.glob("*.py"), *folder.glob("gemm/*.py")]):
         spec = importlib.util.spec_from_file_location(f"example_{path.stem}", path)
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import warploom as wl
@@ -14,6 +15,7 @@ from warploom import kernels
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
+STEPS = sorted((ROOT / "examples" / "gemm").glob("v*.py"))
 # What is planted: kernel@example and the code of its one finding.
 MISTAKES = {"add_pieces@mistake": "M002"}
 LONGEST_S = 2.0
@@ -30,13 +32,15 @@ def load(path: Path) -> Any:
 def small_examples() -> dict[str, Any]:
     names = [m.name for m in pkgutil.walk_packages(kernels.__path__, "warploom.kernels.")]
     modules = [importlib.import_module(n) for n in names if n.endswith(".kernel")]
+    named = [("", module) for module in [*modules, *(load(path) for path in SCRIPTS)]]
+    named += [(f"{path.stem}.", load(path)) for path in STEPS]
     found = {}
-    for module in [*modules, *(load(path) for path in SCRIPTS)]:
+    for prefix, module in named:
         for kernel in vars(module).values():
             if isinstance(kernel, wl.Kernel):
                 for name, make in kernel.examples.items():
                     if name != "bench":
-                        found[f"{kernel.name}@{name}"] = make
+                        found[f"{prefix}{kernel.name}@{name}"] = make
     return found
 
 
@@ -74,3 +78,24 @@ def test_scripts_print_what_they_promise(path, capsys):
     assert wanted[path.stem] in printed
     if "largest difference" in printed:
         assert float(printed.rsplit(":", 1)[1]) < 2e-5
+
+
+@pytest.mark.parametrize("shape", [(200, 72, 136), (130, 300, 64), (1, 8, 8), (257, 40, 328)])
+@pytest.mark.parametrize("path", STEPS, ids=lambda p: p.stem)
+def test_each_step_multiplies(device, path, shape):
+    """The ladder of examples/gemm: ragged sizes, sums that are exact."""
+    m, n, k = shape
+    draw = np.random.default_rng(shape)
+    a, b = (draw.integers(-4, 5, (rows, k)).astype(np.float16) for rows in (m, n))
+    c = device.empty((m, n), np.float32)
+    load(path).product(device.put(a), device.put(b), c)
+    assert np.array_equal(device.get(c), a.astype(np.float64) @ b.T.astype(np.float64))
+
+
+def test_each_step_is_a_little_longer_than_the_one_before():
+    """One idea a step, each small enough to read: what is new shows in a diff."""
+    assert [path.stem.partition("_")[0] for path in STEPS] == [f"v{i}" for i in range(len(STEPS))]
+    for path in STEPS:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        code = [line for line in lines if line.strip() and not line.strip().startswith("#")]
+        assert len(code) <= 100, path.name

@@ -287,6 +287,13 @@ def test_rows_do_not_depend_on_the_batch(device, randn, k):
         assert np.array_equal(device.get(made), whole[:m]), m
 
 
+def test_the_transposed_product_has_the_same_bits(device, randn):
+    a, b = randn((40, 1032), "bf16"), randn((136, 1032), "bf16").T
+    left, right = device.put(a), device.put_strided(b)
+    made = [gemm.matmul(left, right, dtype=F32, config=c) for c in (SMALL, SWAPPED)]
+    assert np.array_equal(*(device.get(one) for one in made))
+
+
 def test_repeats_are_identical(device, randn):
     a, b = device.put(randn((130, 264), "bf16")), device.put(randn((264, 200), "bf16"))
     first = device.get(gemm.matmul(a, b))

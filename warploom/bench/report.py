@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from warploom.bench.record import read
@@ -12,14 +13,46 @@ HEADER = (
 )
 EMPTY = "No result file yet: nothing is claimed.\n"
 
+# Steps of a lesson, in a table of its own: `steps_table`.
+LESSONS = ("gemm-ladder",)
 # A suite with more rows than these is summed up.
 MOST_ROWS = 6
 
 
 def figures_table(files: Sequence[Path]) -> str:
     """A Markdown table, one line a row, lost ones included. A ratio above 1: ours is better."""
-    lines = [line for record in map(read, files) for line in _lines(record)]
+    records = [record for record in map(read, files) if record["suite"] not in LESSONS]
+    lines = [line for record in records for line in _lines(record)]
     return HEADER + "".join(lines) if lines else EMPTY
+
+
+def steps_table(record: dict[str, Any]) -> str:
+    """Rows `step/shape` as a Markdown table: a line a step, a column a shape, the rival last."""
+    rows = {tuple(row["case"].split("/")): row for row in record["rows"]}
+    steps, shapes = (list(dict.fromkeys(case[i] for case in rows)) for i in (0, 1))
+    unit = record["rows"][0]["unit"]
+    out = f"| {unit} | " + " | ".join(shapes) + " |\n" + "|---" * (1 + len(shapes)) + "|\n"
+    for step in steps:
+        held = [rows.get((step, shape)) for shape in shapes]
+        out += f"| `{step}` | " + " | ".join(_cell(row) for row in held) + " |\n"
+    rivals = dict.fromkeys(name for row in record["rows"] for name in row["rivals"])
+    for rival in rivals:
+        cells = []
+        for shape in shapes:
+            values = [
+                row["rivals"][rival]
+                for (_, its), row in rows.items()
+                if its == shape and rival in row["rivals"]
+            ]
+            cells.append(number(median(values)) if values else "")
+        out += f"| {rival} | " + " | ".join(cells) + " |\n"
+    return out
+
+
+def _cell(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return ""
+    return number(row["ours"]) if row["status"] == "ok" else row["status"]
 
 
 def _lines(record: dict[str, Any]) -> list[str]:

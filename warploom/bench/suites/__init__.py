@@ -10,7 +10,7 @@
 import importlib
 from types import ModuleType
 
-NAMES = ("compile", "sim", "decode-small", "gemm")
+NAMES = ("compile", "sim", "decode-small", "gemm", "gemm-ladder")
 
 
 def load(name: str) -> ModuleType:
