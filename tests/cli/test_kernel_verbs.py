@@ -11,7 +11,7 @@ import pytest
 
 from warploom.cli import __main__ as entry
 from warploom.cli import doctor, explain
-from warploom.runtime import driver
+from warploom.runtime import driver, nvrtc
 
 SOURCE = """
 import numpy as np
@@ -333,6 +333,61 @@ def test_explain_a_kernel(file: Path, say: Any) -> None:
     data = json.loads(say("explain", "weave.py:double", "--json", "-")[1])
     assert data["written"] == ["y"]
     assert {a["line"] for a in data["accesses"]} == {8}
+
+
+ROLES = """
+import warploom as wl
+
+@wl.kernel
+def passed(x: wl.Tensor, y: wl.Tensor, N: wl.const = 64):
+    ring = wl.pipe(2, slots=[wl.shared((N, N), x.dtype)])
+    with wl.roles():
+        with wl.role("load", warps=1):
+            for i in wl.range(0, x.shape[0], N):
+                with ring.put() as held:
+                    wl.copy_async(x[wl.ds(i, N), wl.ds(0, N)], held)
+        with wl.role("use", warps=4, replicas=2, registers=200) as r:
+            for i in wl.range(0, x.shape[0], N):
+                with ring.get() as held:
+                    wl.store(y[r, wl.ds(i, N), wl.ds(0, N)], held.load())
+
+@passed.example
+def small(make):
+    x, y = make.randn((128, 64), wl.bf16), make.empty((2, 128, 64), wl.bf16)
+    return passed.launch(1).call(x, y)
+"""
+
+
+def test_explain_a_kernel_shows_what_its_roles_and_buffers_take(file: Path, say: Any) -> None:
+    (file.parent / "roles.py").write_text(ROLES)
+    code, out, err = say("explain", "roles.py:passed")
+    assert (code, err) == (0, "")
+    table = [line.split() for line in out.splitlines()]
+    assert "registers: 168 a thread at entry, 64,512 in the block; the roles take 56,320" in out
+    head = ["role", "warps", "threads", "registers", "in", "all", "used", "spilled"]
+    first = table[table.index(head) + 1]
+    assert first[:8] == ["use", "2", "x", "4", "256", "200", "given", "51,200"]
+    assert ["idle", "3", "96", "40", "solved", "3,840", "0", "0"] in table
+    assert "shared memory: 16,416 bytes of 232,448" in out
+    assert ["0", "16,384", "ring_0", "8,192", "bf16", "6"] in table
+    data = json.loads(say("explain", "roles.py:passed", "--json", "-")[1])
+    roles = {role["name"]: role for role in data["registers"]["roles"]}
+    assert 0 < roles["load"]["used"] <= 40 < roles["use"]["registers"]
+    assert not any(role["local_bytes"] for role in roles.values())
+    assert [part["bytes"] for part in data["shared_memory"]] == [16384, 16, 16]
+
+
+def test_explain_a_kernel_where_no_compiler_is_installed(
+    file: Path, say: Any, monkeypatch: Any
+) -> None:
+    (file.parent / "roles.py").write_text(ROLES)
+    monkeypatch.setattr(nvrtc, "_nvdisasm", lambda: None)
+    code, out, _ = say("explain", "roles.py:passed")
+    assert code == 0
+    assert "(the disassembler nvdisasm is not installed: pip install nvidia-cuda-nvdisasm)" in out
+    assert "given" in out
+    code, out, _ = say("explain", "weave.py:double")
+    assert code == 0 and "used, 0 bytes spilled" in out
 
 
 @pytest.mark.parametrize("word", ["wl.exp", "exp", "wl.exp()"])

@@ -26,9 +26,10 @@ from warploom import kernels
 from warploom.base.errors import CompileError
 from warploom.base.target import SM_80, SM_89, SM_90A, Target
 from warploom.codegen.declared import counted, declared
-from warploom.codegen.emitter import emit
+from warploom.codegen.emitter import CudaSource, emit
 from warploom.ir.kernel import walk
-from warploom.runtime import nvrtc
+from warploom.passes.place_roles import IDLE
+from warploom.runtime import budget, nvrtc, sass
 from warploom.runtime.compile import machine_kernel
 from warploom.runtime.examples import Make
 from warploom.runtime.jit import Kernel
@@ -86,15 +87,15 @@ class Blank(Make):
         return self._blank(shape, dtype)
 
 
-def build(name: str, target: Target) -> tuple[Any, nvrtc.Cubin]:
-    """The machine kernel of an example and its cubin."""
+def build(name: str, target: Target) -> tuple[Any, nvrtc.Cubin, CudaSource]:
+    """The machine kernel of an example, its cubin and the text between them."""
     kernel, example = examples()[name]
-    call = kernel.examples[example](Blank())
-    lowered = machine_kernel(kernel.request(call.arguments, call.launcher.warps), target)
-    return lowered, nvrtc.compile_cubin(emit(lowered, target), target)
+    lowered = machine_kernel(kernel.examples[example](Blank()).request, target)
+    source = emit(lowered, target)
+    return lowered, nvrtc.compile_cubin(source, target), source
 
 
-def registered(name: str, figures: dict[str, int], update: bool) -> None:
+def registered(name: str, figures: dict[str, Any], update: bool) -> None:
     """Compare with the golden entry, or rewrite it; several workers share the file."""
     with (GOLDEN.parent / "cubins.json").open("a+", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -112,10 +113,16 @@ def registered(name: str, figures: dict[str, int], update: bool) -> None:
 @pytest.mark.parametrize("name", examples())
 def test_cubin(name: str, request: pytest.FixtureRequest) -> None:
     """On sm_90a: no note, no spill, declared instructions, the registers of the golden."""
-    lowered, made = build(name, SM_90A)
+    lowered, made, source = build(name, SM_90A)
     assert not made.notes, "\n".join(note.render() for note in made.notes)
     assert counted(made.ptx) == declared(lowered)
-    figures = {"registers": made.registers, "shared": lowered.shared_bytes}
+    figures: dict[str, Any] = {"registers": made.registers, "shared": lowered.shared_bytes}
+    if source.roles:
+        uses = sass.by_role(nvrtc.instructions(made.cubin), source.roles)
+        figures["roles"] = roles = {name: uses[name].registers for name in source.roles}
+        assert all(uses[name].instructions > 10 for name in roles if name != IDLE)
+        budgets = budget.roles(lowered, SM_90A, {}, uses)
+        assert all(roles[role.name] <= role.registers for role in budgets)
     registered(name, figures, bool(request.config.getoption("--update-golden")))
 
 
@@ -123,12 +130,12 @@ def test_cubin(name: str, request: pytest.FixtureRequest) -> None:
 @pytest.mark.parametrize("name", examples())
 def test_other_architectures(name: str, target: Target) -> None:
     """Level 1 compiles for sm_80 and later, without a spill; roles and copies are refused there."""
-    whole, _ = build(name, SM_90A)
+    whole, _, _ = build(name, SM_90A)
     if not all(target.has(op.SINCE) for op in walk(whole.body)):
         with pytest.raises(CompileError, match=f"needs sm_90.*compiled for {target}"):
             build(name, target)
         return
-    lowered, made = build(name, target)
+    lowered, made, _ = build(name, target)
     assert not made.notes, "\n".join(note.render() for note in made.notes)
     assert counted(made.ptx) == declared(lowered)
 

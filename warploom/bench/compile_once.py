@@ -18,7 +18,7 @@ def main() -> int:
     """Print {seconds, cache_hits, cubin_bytes} as JSON."""
     module, _, name = sys.argv[1].partition(":")
     call = getattr(importlib.import_module(module), name).example_call()
-    request = call.kernel.request(call.arguments, call.launcher.warps)
+    request = call.request
     began = time.perf_counter()
     image = compiler.gpu_image(request, target.DEFAULT)
     seconds = time.perf_counter() - began

@@ -93,7 +93,7 @@ def _explain(store: cache.DiskCache, word: str) -> int:
     """Compare the key of a kernel's example with the nearest entry of the same kernel."""
     found = kernel_name.find(word)
     call = found.call(SIM)
-    request = call.kernel.request(call.arguments, call.launcher.warps)
+    request = call.request
     now = compile.key_fields(request, compile.targets.DEFAULT)
     key = compile.source_key(now)
     stored = [(e.key, _fields(store, e.key)) for e in store.entries() if e.kind == cache.SOURCE]

@@ -8,7 +8,6 @@ import importlib
 import inspect
 import re
 import sys
-from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -19,14 +18,11 @@ import warploom.ir.ops
 import warploom.sim.rules  # noqa: F401  (rules enter the tables when they are imported)
 from warploom.base.diagnostics import shown_path
 from warploom.base.errors import CODES, LETTERS, error
-from warploom.cli import json_file, kernel_name
+from warploom.cli import explain_kernel, json_file
 from warploom.cli.verbs import FINE, NO
 from warploom.codegen.registry import emits
-from warploom.ir.kernel import walk
-from warploom.ir.op import REGISTRY, Effect, Op, Stage
+from warploom.ir.op import REGISTRY, Op, Stage
 from warploom.language.context import VOCABULARY
-from warploom.runtime.arrays import SIM
-from warploom.runtime.compile import machine_kernel, target_named, targets
 from warploom.sim.registry import shadows, simulates
 
 SCHEMA = 1
@@ -65,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
         explained = _function if name in VOCABULARY else operation
         data, lines = explained(name)
     else:
-        data, lines = _kernel(options.what, options.arch)
+        data, lines = explain_kernel.explain(options.what, options.arch)
     if options.json:
         json_file.write(options.json, {"schema": SCHEMA, **data})
     if options.json != "-":
@@ -223,47 +219,3 @@ def _cases() -> dict[str, list[str]] | None:
         for case in getattr(importlib.import_module(f"tests.ops.{name}"), "CASES", ()):
             found.setdefault(case.op, []).append(case.dtype)
     return found
-
-
-def _kernel(word: str, arch: str) -> Explained:
-    """What the compiler made of a kernel: classes, memory accesses, exchanges, barriers."""
-    found = kernel_name.find(word)
-    call = found.call(SIM)
-    request = call.kernel.request(call.arguments, call.launcher.warps)
-    target = target_named(arch) if arch else targets.DEFAULT
-    kernel = machine_kernel(request, target)
-    ops = list(walk(kernel.body))
-    data: dict[str, Any] = {
-        "kernel": kernel.name,
-        "target": target.arch,
-        "warps": kernel.warps,
-        "shared_bytes": kernel.shared_bytes,
-        "arguments": [{"name": p.name, "type": str(p.type)} for p in kernel.params],
-        "written": [kernel.params[i].name for i in kernel.written],
-        "accesses": [_access(op) for op in ops if "vec" in op.attributes()],
-        "synchronisation": [
-            {"line": op.loc.line, "operation": op.OPCODE, "why": op.attributes().get("why", "")}
-            for op in ops
-            if Effect.SYNC in op.EFFECTS
-        ],
-        "operations": dict(Counter(op.OPCODE for op in ops)),
-    }
-    lines = [f"{found.title}: {kernel.warps} warps, {kernel.shared_bytes} bytes of shared memory"]
-    lines += [f"  {a['name']}: {a['type']}" for a in data["arguments"]]
-    lines += ["", "accesses"]
-    for a in data["accesses"]:
-        lines.append(f"  line {a['line']:>4}  {a['operation']}: {a['bytes']} bytes at a time")
-    lines += ["", "synchronisation" if data["synchronisation"] else "synchronisation: none"]
-    for s in data["synchronisation"]:
-        lines.append(f"  line {s['line']:>4}  {s['operation']}: {s['why']}")
-    lines += ["", "operations"]
-    lines += [f"  {n:>4}  {name}" for name, n in sorted(data["operations"].items())]
-    return data, lines
-
-
-def _access(op: Op) -> dict[str, Any]:
-    vec = op.attributes()["vec"]
-    value = op.results[0] if op.results else getattr(op, "value", None)
-    dtype = getattr(getattr(value, "type", None), "dtype", None)
-    size = vec * dtype.bytes if dtype is not None else vec
-    return {"line": op.loc.line, "operation": op.OPCODE, "vec": vec, "bytes": size}

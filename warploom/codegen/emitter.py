@@ -3,7 +3,8 @@ printed by the rules; here stand the signature, the shared memory and the order 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from warploom.base.target import Target
 from warploom.codegen import (
@@ -19,6 +20,7 @@ from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import UNKNOWN, Loc, Stage
 from warploom.ir.ops.global_memory import Store
 from warploom.ir.ops.shared_memory import BufferOp
+from warploom.ir.roles import lines_of_roles
 from warploom.ir.types import Scalar, Tensor
 
 __all__ = ["CudaSource", "Fault", "emit", "emits"]
@@ -29,7 +31,8 @@ class CudaSource:
     """One translation unit: `entry` is launched with `threads` threads and `shared_bytes` bytes of
     dynamic shared memory, its arguments in the order of `Kernel.words()`.
 
-    `fast_math` relaxes the options of the compiler; `loc` is the kernel's place in its source.
+    `fast_math` relaxes the options of the compiler; `loc` is the kernel's place in its source;
+    `roles` has the source lines (file, line) that only one role comes from, by its name.
     """
 
     text: str
@@ -38,6 +41,7 @@ class CudaSource:
     shared_bytes: int
     fast_math: bool = False
     loc: Loc = UNKNOWN
+    roles: Mapping[str, frozenset[tuple[str, int]]] = field(default_factory=dict)
 
     @property
     def readable(self) -> str:
@@ -71,7 +75,13 @@ def emit(kernel: Kernel, target: Target) -> CudaSource:
     body = "\n".join(out.lines.with_places())
     text = f"{prelude}\n\n{body}\n" if prelude else f"{body}\n"
     return CudaSource(
-        text, entry, kernel.threads, kernel.shared_bytes, kernel.fast_math, kernel.loc
+        text,
+        entry,
+        kernel.threads,
+        kernel.shared_bytes,
+        kernel.fast_math,
+        kernel.loc,
+        lines_of_roles(kernel),
     )
 
 

@@ -265,4 +265,4 @@ def text(request: Request, level: str, target: Target) -> str:
         return source.readable
     if level == "ptx":
         return nvrtc.compile_ptx(source, target)
-    return nvrtc.disassemble(nvrtc.compile_cubin(source, target).cubin)
+    return nvrtc.listing(nvrtc.compile_cubin(source, target).cubin, source)

@@ -125,6 +125,11 @@ class Call:
         """The arguments, matched and classified; raises LaunchError."""
         return binding.bind(self.kernel.name, self.kernel.signature, self.args, self.kwargs)
 
+    @property
+    def request(self) -> compiler.Request:
+        """What the variant of this launch is compiled from."""
+        return self.kernel.request(self.arguments, self.launcher.warps, self.launcher.cluster)
+
     def stopping(self, *stops: Stop) -> Call:
         """The same launch with a prompt before the statements at `(file, line)` pairs."""
         launcher = copy.copy(self.launcher)
@@ -162,16 +167,14 @@ class Call:
         if level not in compiler.LEVELS:
             known = ", ".join(compiler.LEVELS)
             raise error("H021", f"there is no level `{level}`", hint=f"levels: {known}")
-        arguments = self.arguments
-        request = self.kernel.request(arguments, self.launcher.warps, self.launcher.cluster)
-        place = arguments.place
+        place = self.arguments.place
         if arch:
             target = compiler.target_named(arch)
         elif place == SIM:
             target = compiler.targets.DEFAULT
         else:
             target = target_for(places.gpu_number(place))
-        return compiler.text(request, level, target)
+        return compiler.text(self.request, level, target)
 
     def bench(self, rounds: int = 20, repeats: int = 10) -> float:
         """Median seconds of one launch, over `rounds` rounds of `repeats` launches each.

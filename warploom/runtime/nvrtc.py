@@ -22,6 +22,7 @@ from warploom.base.diagnostics import Report, Span
 from warploom.base.errors import error, error_of, report
 from warploom.base.target import Target
 from warploom.codegen.emitter import CudaSource
+from warploom.runtime import sass
 
 # An absolute name: NVRTC puts the current directory in front of others, and it lands in the cubin.
 _FILE = "/warploom/kernel.cu"
@@ -76,7 +77,7 @@ def compile_cubin(
     registers = _number(r"Used (\d+) registers", log)
     spills = _number(r"(\d+) bytes spill stores", log) + _number(r"(\d+) bytes spill loads", log)
     stack = _number(r"(\d+) bytes stack frame", log)
-    notes = _notes(source, log, registers, spills)
+    notes = _notes(source, log, cubin, registers, spills)
     if strict and notes:
         raise error_of([_as_error(n) for n in notes])
     shared = _number(r"(\d+) bytes smem", log)
@@ -92,7 +93,23 @@ def compile_ptx(source: CudaSource, target: Target) -> str:
     return program.bytes_of("PTX").rstrip(b"\0").decode()
 
 
-def disassemble(cubin: bytes) -> str:
+def listing(cubin: bytes, source: CudaSource) -> str:
+    """The SASS of a cubin for people, the roles marked; raises CompileError (C002)."""
+    text = disassemble(cubin)
+    return sass.marked(text, instructions(cubin), source.roles) if source.roles else text
+
+
+def instructions(cubin: bytes) -> list[sass.Instruction]:
+    """The instructions of a cubin; raises CompileError (C002) where nvdisasm is not installed."""
+    return sass.read(disassemble(cubin, *sass.LINES), disassemble(cubin, *sass.RANGES))
+
+
+def can_disassemble() -> bool:
+    """Whether the wheel nvidia-cuda-nvdisasm is installed."""
+    return _nvdisasm() is not None
+
+
+def disassemble(cubin: bytes, *options: str) -> str:
     """The SASS of a cubin, through the wheel nvidia-cuda-nvdisasm; raises CompileError (C002)."""
     tool = _nvdisasm()
     if tool is None:
@@ -105,7 +122,10 @@ def disassemble(cubin: bytes) -> str:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(cubin)
         done = subprocess.run(
-            [str(tool), "--print-code", str(path)], capture_output=True, text=True, check=False
+            [str(tool), *(options or sass.PLAIN), str(path)],
+            capture_output=True,
+            text=True,
+            check=False,
         )
     if done.returncode != 0:
         raise error("C001", "nvdisasm refused a cubin", notes=done.stderr.strip().splitlines()[:5])
@@ -207,21 +227,13 @@ def _number(pattern: str, log: str) -> int:
     return int(found.group(1)) if found else 0
 
 
-def _notes(source: CudaSource, log: str, registers: int, spills: int) -> tuple[Report, ...]:
-    """Spills and remarks of ptxas as warnings at the kernel."""
+def _notes(
+    source: CudaSource, log: str, cubin: bytes, registers: int, spills: int
+) -> tuple[Report, ...]:
+    """Spills as warnings where they begin, remarks of ptxas as warnings at the kernel."""
     out = []
     if spills:
-        out.append(
-            report(
-                "C003",
-                f"kernel `{source.entry}` spills {spills} bytes of registers to local memory",
-                source.loc,
-                notes=[f"{registers} registers a thread, {source.threads} threads a block"],
-                hint="use smaller tiles or more warps",
-                severity="warning",
-                bytes=spills,
-            )
-        )
+        out.append(_spilled(source, cubin, registers, spills))
     for found in re.finditer(r"\((C7\d\d\d)\) (.*)", log):
         note, text = found.groups()
         meaning = _ADVICE.get(note, "the assembler made a remark")
@@ -236,6 +248,30 @@ def _notes(source: CudaSource, log: str, registers: int, spills: int) -> tuple[R
             )
         )
     return tuple(out)
+
+
+def _spilled(source: CudaSource, cubin: bytes, registers: int, spills: int) -> Report:
+    """The report of spills; with nvdisasm it names the roles, and the first line that spills."""
+    notes = [f"{registers} registers a thread at entry, {source.threads} threads a block"]
+    uses = sass.by_role(instructions(cubin), source.roles) if can_disassemble() else {}
+    spilling = {name: use for name, use in uses.items() if use.local_bytes}
+    for name, use in spilling.items():
+        who = f"role `{name}`" if name else "outside of the roles" if source.roles else "the block"
+        notes.append(f"{who}: {use.stored} bytes stored, {use.loaded} bytes loaded again")
+    worst, use = max(spilling.items(), key=lambda item: item[1].local_bytes, default=("", None))
+    place = Span.at(source.loc)
+    if use is not None and use.place is not None and use.place[0] != _FILE:
+        place = Span(*use.place, role=worst)
+    return report(
+        "C003",
+        f"kernel `{source.entry}` spills {spills} bytes of registers to local memory",
+        place,
+        notes=notes,
+        hint="use smaller tiles, more warps, or more registers for the role",
+        severity="warning",
+        bytes=spills,
+        roles={name: use.local_bytes for name, use in spilling.items()},
+    )
 
 
 def _as_error(note: Report) -> Report:

@@ -3,10 +3,10 @@ single operation."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from warploom.base.diagnostics import shown_path
+from warploom.base.table import aligned
 from warploom.ir.op import Loc
 from warploom.passes.place_roles import IDLE
 
@@ -63,12 +63,3 @@ def barriers(state: BlockState | None) -> list[str]:
             users = " ".join(user.replace("`", "") for user in sorted(named.users))
             rows.append((f"number {number}", str(named.generation), missing, "", users))
     return aligned(rows)
-
-
-def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Rows of one length as lines with columns below each other."""
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
