@@ -88,6 +88,7 @@ if TYPE_CHECKING:
         sum,
         zeros,
     )
+    from warploom.language.turns import turns
     from warploom.language.types import Tensor, const
     from warploom.runtime.driver import is_usable as has_gpu
     from warploom.runtime.examples import Make
@@ -126,6 +127,7 @@ _MODULES = {
     "language.structs": "struct",
     "language.tensor": "ds gather load store",
     "language.tile": "all any arange argmax argmin cat full max min sum zeros",
+    "language.turns": "turns",
     "language.types": "Tensor const",
     "runtime.driver": "has_gpu=is_usable",
     "runtime.examples": "Make",
@@ -235,6 +237,7 @@ __all__ = [
     "tiles",
     "to_device",
     "to_numpy",
+    "turns",
     "u8",
     "u16",
     "u32",

@@ -7,7 +7,10 @@ from warploom.kernels.gemm.config import Shape
 
 def test_the_best_estimates_come_in_groups_of_several_heights() -> None:
     found = list(sweep_gemm.candidates(Shape(4096, 4096, 4096, False, True, 2, 132), 4))
-    assert len(found) == len(set(found)) == 2 * len(sweep_gemm.GROUPS) + 2
+    alternate = [c for c in found if c.PINGPONG]
+    assert len(found) - len(alternate) == len(set(found) - {*alternate})
+    assert len(found) - len(alternate) == 2 * len(sweep_gemm.GROUPS) + 2
+    assert len(alternate) == len(set(alternate)) >= 6
     assert {c.GROUP for c in found[:3]} == set(sweep_gemm.GROUPS)
 
 

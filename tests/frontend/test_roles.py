@@ -129,6 +129,20 @@ GET = "with ring.get() as s:\n    t = s.load()"
 ZERO = "acc = wl.zeros((64, 64), wl.f32)\n"
 TAKE = "item = ring.take()\n"
 
+TURN = "\nwith unit.turn({}):\n    pass\n"
+DEALT = """
+def kernel(x: wl.Tensor, y: wl.Tensor, n: wl.i32):
+    ring = wl.pipe(2, slots=[wl.shared((64, 64), wl.bf16)], deliver="one")
+    with wl.roles():
+        with wl.role("load", warps=1):
+            with ring.put() as s:
+                wl.copy_async(x[wl.ds(0, 64), wl.ds(0, 64)], s)
+        with wl.role("math", warps=4, replicas=2) as r:
+            with ring.get() as s:
+                t = s.load()
+            {}
+"""
+
 MISTAKES = {
     "P001": "with wl.roles(), wl.roles():\n    pass",
     "P002 outside": "with wl.role('a'):\n    pass",
@@ -141,7 +155,6 @@ MISTAKES = {
     "P006": in_roles(
         PUT, GET + "\nwith wl.one_thread():\n    wl.copy_async(x[wl.ds(0, 64), wl.ds(0, 64)], tile)"
     ),
-    "P007": in_roles(PUT, PUT),
     "P008 no consumer": in_roles(PUT),
     "P008 no producer": in_roles(math=GET),
     "P009": in_roles(PUT, GET, before="item = ring.take()"),
@@ -182,7 +195,6 @@ MISTAKES = {
     "P020 expect": "bar = wl.barrier()\nbar.expect(64)",
     "P020 commit": "wl.copy_commit()",
     "P021 tile": "with wl.one_thread():\n    t = wl.arange(8)",
-    "P021 put": in_roles("with ring.put() as s:\n    s.store(wl.zeros((64, 64), wl.bf16))", GET),
     "P022": in_roles(PUT, TAKE + "item.release()\nitem.release()"),
     "P023 branch": in_roles(PUT, TAKE + "if n > 0:\n    item.release()"),
     "P023 thread": in_roles(PUT, TAKE + "with wl.one_thread():\n    item.release()"),
@@ -192,6 +204,21 @@ MISTAKES = {
         PUT, "a = ring.take()\nb = ring.take()\nb.release()\na.release(behind=1)"
     ),
     "P026": in_roles(PUT, "for k in wl.range(n):\n    item = ring.take()\n    t = item[0].load()"),
+    "P040": in_roles(PUT, GET + TURN.format("0"), before="unit = wl.turns(3)"),
+    "P040 twice": in_roles(
+        PUT + TURN.format("1"), GET + TURN.format("1"), before="unit = wl.turns(2)"
+    ),
+    "P041 two": in_roles(
+        PUT, GET + TURN.format("0") + TURN.format("1"), before="unit = wl.turns(2)"
+    ),
+    "P041 inside": in_roles(
+        PUT, GET + "\nwith unit.turn(0), unit.turn(0):\n    pass", before="unit = wl.turns(1)"
+    ),
+    "P041 number": in_roles(PUT, GET + TURN.format("n"), before="unit = wl.turns(2)"),
+    "P041 outside": in_roles(PUT, GET + TURN.format("2"), before="unit = wl.turns(2)"),
+    "P041 replicas": "unit = wl.turns(4)\nwith wl.roles():\n"
+    "    with wl.role('a', replicas=2):\n        with unit.turn(1):\n            pass",
+    "P042": DEALT.format("pass"),
     "B013": "with wl.roles():\n    with wl.role('a', registers=41):\n        pass",
     "L012": "t = wl.shared((8, 24), wl.bf16, swizzle=32)",
     "L013 n": in_roles(
@@ -213,6 +240,9 @@ MISTAKES = {
     "L015 run time": "t = tile[wl.ds(n * 4, 8), :].load()",
     "L015 panel": "w = wl.shared((8, 128), wl.bf16)\nt = w[:, wl.ds(32, 64)].load()",
     # Codes of other letters that only programs of these levels can show.
+    "F027 skip": DEALT.format("ring.skip(-1)"),
+    "F027 turns": "unit = wl.turns(0)",
+    "T015 deliver": "other = wl.pipe(2, slots=[tile], deliver='some')",
     "F018 return": "with wl.one_thread():\n    return",
     "F027 parity": "bar = wl.barrier(2)[n % 2]\nbar.arrive(n)",
     "F037 slot": "tiles = wl.shared((8, 64), wl.bf16, slots=2)\nt = tiles[2].load()",

@@ -88,6 +88,31 @@ def test_trip_counts(device, stages, blocks):
         assert np.array_equal(device.get(out), reference.matmul(a, b)), count
 
 
+@pytest.mark.case("C01")
+@pytest.mark.parametrize(("stages", "math"), [(1, 2), (2, 2), (3, 2), (2, 3)])
+@pytest.mark.parametrize("blocks", [1, 2, 9])
+def test_trip_counts_of_replicas_that_alternate(device, stages, math, blocks):
+    """The same where each replica does whole tiles in turn, an odd number of them in all."""
+    for count in sorted({0, 1, stages - 1, stages, stages + 1, 2 * stages + 1}):
+        a = integers((320, 16 * count), np.float16, count)
+        b = integers((16 * count, 64), np.float16, stages)
+        out = device.empty((320, 64), np.float32)
+        constants = {"BM": 64, "BN": 64, "BK": 16, "EN": 32, "B_T": False, "PINGPONG": True}
+        kernel.gemm[blocks](
+            device.put(a), device.put(b), out, STAGES=stages, MATH=math, **constants
+        )
+        assert np.array_equal(device.get(out), reference.matmul(a, b)), count
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("direct", [False, True])
+def test_alternating_tiles(device, layout, direct):
+    """Every element is where it belongs when replicas do whole tiles."""
+    chosen = next(c for c in config.alternating(shape(1, 1, 1, False, 4)) if c.BN == 128)
+    a, b = integers((200, 80), np.float16), integers((80, 260 - 2 * direct), np.float16, 1)
+    assert np.array_equal(run(device, a, b, layout, chosen=chosen), reference.matmul(a, b))
+
+
 @pytest.mark.case("C03")
 @pytest.mark.parametrize("math", [1, 2])
 def test_two_consumers_hand_every_slot_back(device, math):
@@ -227,13 +252,14 @@ def test_swapped_operands(device, m):
 @pytest.mark.parametrize("width", [2, 4])
 def test_every_candidate_fits(b_t, width):
     few = shape(1, 1, 1, b_t, width)
-    for chosen in (*config.candidates(few), *config.swapped(few)):
+    for chosen in (*config.candidates(few), *config.swapped(few), *config.alternating(few)):
         stage = (chosen.BM + chosen.BN) * chosen.BK * 2
-        slices = 2 * chosen.BM * chosen.EN * width
+        slices = 2 * chosen.BM * chosen.EN * width * (chosen.MATH if chosen.PINGPONG else 1)
         assert stage * chosen.STAGES + slices <= 227 * 1024
         assert chosen.STAGES >= 2 and chosen.BN % chosen.EN == 0
         # The sums of a replica and what else it holds fit 232 registers.
-        assert chosen.BM // chosen.MATH * chosen.BN // 128 <= 128
+        rows = chosen.BM if chosen.PINGPONG else chosen.BM // chosen.MATH
+        assert rows * chosen.BN // 128 <= 128
 
 
 def test_the_choice_fills_the_machine():
@@ -265,7 +291,9 @@ def test_committed_tables_name_tiles_that_fit():
         for key, chosen in config.measured(sms).items():
             layout, width, _ = key.split("/")
             stage = (chosen.BM + chosen.BN) * chosen.BK * 2
-            assert stage * chosen.STAGES + 2 * chosen.BM * chosen.EN * int(width) <= 227 * 1024
+            slices = 2 * chosen.BM * chosen.EN * int(width)
+            slices *= chosen.MATH if chosen.PINGPONG else 1
+            assert stage * chosen.STAGES + slices <= 227 * 1024
             assert layout in LAYOUTS and chosen.BN % chosen.EN == 0
 
 

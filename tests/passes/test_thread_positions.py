@@ -22,6 +22,8 @@ _KINDS = {
     "sub": lambda a, b: a - b,
     "xor": lambda a, b: a ^ b,
     "mod": lambda a, b: a % b,
+    "floordiv": lambda a, b: a // b,
+    "and": lambda a, b: a & b,
     "eq": lambda a, b: a == b,
     "lt": lambda a, b: a < b,
     "gt": lambda a, b: a > b,
@@ -232,6 +234,40 @@ def test_a_role_hands_back_what_it_holds_outside_loops() -> None:
 def test_items_held_in_a_branch(n: int) -> None:
     found = events(loop(branch(take() + back(1))), n=n)
     assert [e[1] for e in found if e[0] == "back"] == [i % 3 for i in range((n + 1) // 2)]
+
+
+def skip(count: str, visits: bool, stages: int = 3) -> str:
+    """Pass items of the ring by."""
+    return f"roles.skip(%full, %empty, {count}) [ring=1, stages={stages}, visits={visits}]\n"
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3])
+@pytest.mark.parametrize("n", range(8))
+def test_a_bare_skip_moves_the_position(n: int, stages: int) -> None:
+    body = loop(skip("%n", False, stages) + take(stages=stages), "%m")
+    found = takes(events(body, n=n, m=4))
+    places = [n + i * (n + 1) for i in range(4)]
+    assert found == [(at % stages, at // stages % 2) for at in places]
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3])
+@pytest.mark.parametrize("n", range(5))
+def test_a_skip_that_looks_waits_for_each_item_and_hands_it_back(n: int, stages: int) -> None:
+    found = events(loop(skip("%n", True, stages) + take(stages=stages), "%m"), n=n, m=3)
+    assert takes(found) == counted(3 * (n + 1), stages)
+    handed = [e[1] for e in found if e[0] == "back"]
+    skipped = [i for i in range(3 * (n + 1)) if i % (n + 1) != n]
+    assert handed == [i % stages for i in skipped]
+
+
+@pytest.mark.parametrize("visits", [False, True])
+def test_a_skip_hands_back_what_is_held_first(visits: bool) -> None:
+    found = events(
+        loop(take() + back(2) + take(name="t") + back(2, "t") + skip("%m", visits)), n=2, m=1
+    )
+    assert [e for e in found[:5] if e[0] != "take"] == [("drain", 0), ("back", 1), ("back", 0)]
+    handed = sorted(e[1] for e in found if e[0] == "back")
+    assert handed == sorted(i % 3 for i in ((0, 1, 2, 3, 4, 5) if visits else (0, 1, 3, 4)))
 
 
 def test_a_ring_of_one_stage_has_no_slot_to_count() -> None:

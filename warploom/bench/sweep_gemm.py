@@ -22,6 +22,7 @@ from warploom.kernels.gemm.config import Config, Shape
 from warploom.runtime import driver
 
 GROUPS = (4, 8, 16)
+GROUP_ROWS = 64  # of one matrix instruction: with more, replicas may alternate
 ROUNDS, LEAST_S = 5, 1e-3
 
 
@@ -33,6 +34,8 @@ def candidates(shape: Shape, most: int) -> Iterator[Config]:
         tall = -(-shape.m // chosen.BM) > min(GROUPS)
         for group in GROUPS if tall and number < most // 2 else (chosen.GROUP,):
             yield replace(chosen, GROUP=group)
+    if shape.m > GROUP_ROWS:
+        yield from config.alternating(shape)
 
 
 def sweep(case: str, most: int) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from warploom.frontend.frame import Frame, Problem, evaluate, need_constant
 from warploom.language.barrier import Barrier
 from warploom.language.control import Unroll
 from warploom.language.item import Item
-from warploom.language.pipe import Pipe
 from warploom.language.product import Pending
+from warploom.language.roles import Joint
 from warploom.language.shared import Shared
 from warploom.language.structs import Instance
 from warploom.language.values import Extents, Scalar, Tensor, Tile, kind_of
@@ -43,7 +43,7 @@ def assign(frame: Frame, target: ast.expr, value: Any, source: ast.expr) -> None
             )
         if isinstance(value, _NAMED) and not value.value.name:
             value.value.name = target.id
-        if isinstance(value, Pipe):
+        if isinstance(value, Joint):
             value.call(target.id)
         frame.bind(target.id, value, target)
     elif isinstance(target, ast.Tuple | ast.List):

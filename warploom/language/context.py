@@ -101,7 +101,9 @@ class Building:
     cluster: tuple[int, int, int] = (1, 1, 1)
     warps: int = 4  # of the block before roles divide it
     named: int = 0  # barriers that the kernel has named
-    pipes: list[Any] = field(default_factory=list)
+    joints: list[Any] = field(default_factory=list)  # what joins roles, to close when all are known
+    turns: list[Any] = field(default_factory=list)  # whose turn this is, outermost first
+    rings: int = 0  # numbers given out to what roles count
     top: Block = field(init=False)
 
     def __post_init__(self) -> None:
@@ -111,6 +113,11 @@ class Building:
     def between_roles(self) -> bool:
         """Whether what is read now stands inside `wl.roles()` and in no role."""
         return self.roles is not None and self.role is None
+
+    def ring(self) -> int:
+        """A number for something of which each role counts its items."""
+        self.rings += 1
+        return self.rings - 1
 
 
 _CURRENT: ContextVar[Building | None] = ContextVar("warploom_building", default=None)
@@ -154,8 +161,10 @@ def need_top(what: str) -> None:
 
 
 def need_one_thread(what: str) -> None:
-    """Refuse what each thread would do again, outside a region of one thread."""
-    if not current().alone:
+    """Refuse what each thread would do again, outside a region of one thread and outside a `put`,
+    which sees to it."""
+    held = current()
+    if not held.alone and held.put is None:
         raise Refused(
             "P020",
             f"every thread that comes here would {what}",

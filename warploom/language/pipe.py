@@ -1,42 +1,55 @@
-"""Pipes: rings of shared tiles between roles, whose counts, bytes and phases are derived."""
+"""Pipes: rings of shared tiles between roles, whose counts, bytes and phases are derived.
+
+Every producer puts its part of each item; an item is full when all have. Who consumes is a matter
+of `deliver`: with "all" every replica takes every item, with "one" each item belongs to one
+replica, and the others skip it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from warploom.base.dtypes import i32
 from warploom.ir.kernel import walk
 from warploom.ir.ops import mbarrier
 from warploom.ir.ops import roles as role_ops
 from warploom.ir.ops import shared as shared_ops
+from warploom.language import core
 from warploom.language.barrier import Barrier
-from warploom.language.context import Handle, Refused, builder, current, need_top, vocabulary
+from warploom.language.context import Refused, builder, current, need_top, vocabulary
 from warploom.language.item import Get, Item
-from warploom.language.regions import Alone
-from warploom.language.roles import RolePlan
+from warploom.language.put import Put, arrivals
+from warploom.language.roles import Joint, RolePlan, need_role
+from warploom.language.rotation import one_owner_a_slot
 from warploom.language.shared import Shared
-from warploom.language.values import Scalar, wrap
+from warploom.language.values import Scalar, index_value, wrap
 
 _MOST_STAGES = 64
+DELIVER = ("all", "one")
 
 
-class Pipe(Handle):
+class Pipe(Joint):
     """A ring of `stages` items, each one tile of every slot buffer."""
 
-    attributes = ("put", "take", "get")
+    attributes = ("put", "take", "get", "skip")
 
-    def __init__(self, number: int, stages: int, buffers: tuple[Shared, ...]) -> None:
+    def __init__(self, stages: int, buffers: tuple[Shared, ...], deliver: str) -> None:
         self.stages = stages
         self.buffers = buffers
+        self.deliver = deliver
         # A role may stand at both ends, and counts for each.
-        self.put_ring, self.taken_ring = 2 * number, 2 * number + 1
+        self.put_ring, self.taken_ring = current().ring(), current().ring()
+        # The counts of arrivals are known when all roles are.
         self.full_op = builder().add(mbarrier.Alloc(count=stages, arrivals=1), "full")
-        # The count of arrivals is known when all roles are.
         self.empty_op = builder().add(mbarrier.Alloc(count=stages, arrivals=1), "empty")
         self.full = Barrier(self.full_op.result, stages)
         self.empty = Barrier(self.empty_op.result, stages)
         self.producers: list[RolePlan] = []
         self.consumers: list[RolePlan] = []
+        self.puts: list[Put] = []
+        self.skips: list[role_ops.Skip] = []
+        self.takes: list[tuple[Any, ...]] = []  # of each take, whose turns it stands in
 
     def __repr__(self) -> str:
         return f"a pipe of {self.stages} stage{'s' if self.stages > 1 else ''}"
@@ -48,13 +61,21 @@ class Pipe(Handle):
         for number, buffer in enumerate(self.buffers):
             buffer.value.name = buffer.value.name or f"{name}_{number}"
 
+    def join(self, users: list[RolePlan], verb: str) -> RolePlan:
+        """Enter the present role as a user of an end of the pipe."""
+        plan = need_role(verb)
+        if not any(p is plan for p in users):
+            users.append(plan)
+        return plan
+
     def put(self) -> Put:
-        """`with ring.put() as (a, b):` waits for a free item; copies begun inside fill it."""
+        """`with ring.put() as (a, b):` waits for a free item, which copies begun inside fill, or
+        tiles of registers stored there. Several producers fill each item together."""
         return Put(self)
 
     def take(self) -> Item:
         """The next item, once it is full; hand it back with `release`."""
-        plan = _join(self.consumers, "take")
+        plan = self.join(self.consumers, "take")
         held = [i for i in plan.items if i.pipe is self and not i.released]
         if len(held) >= self.stages:
             raise Refused(
@@ -62,6 +83,7 @@ class Pipe(Handle):
                 f"{len(held) + 1} items would be held of {self.stages}",
                 hint="use more stages, or release an item first",
             )
+        self.takes.append(tuple(current().turns))
         position = builder().add(role_ops.Position(ring=self.taken_ring, stages=self.stages))
         slot, phase = (wrap(v) for v in position.results)
         self.full[slot].wait(phase)
@@ -73,22 +95,43 @@ class Pipe(Handle):
         """`with ring.get() as (a, b):` is take and release."""
         return Get(self, behind)
 
+    def skip(self, count: Scalar | int) -> None:
+        """Pass the next `count` items by, which others take (`deliver="one"`). What is held of the
+        pipe goes back first.
+
+        The position moves on and nothing else where turns order all takes, or where each slot
+        belongs to one replica (takes in rotation, `stages` a multiple of it). Elsewhere, and with
+        `deliver="all"`, the items are waited for and handed back unread: then skip as many as will
+        be put, no more, and skip those behind one's last take too.
+
+        Executes: the role.
+        Since: sm_90.
+        """
+        if isinstance(count, int) and not isinstance(count, bool) and count < 0:
+            raise Refused("F027", "`count` is a number from 0 up", argument="count")
+        number = core.convert(index_value(count, "count"), i32)
+        if not current().facts.is_nonnegative(number):
+            number = core.binary("max", number, 0)
+        self.join(self.consumers, "skip")
+        made = role_ops.Skip(
+            full=self.full.value,
+            empty=self.empty.value,
+            count=number,
+            ring=self.taken_ring,
+            stages=self.stages,
+        )
+        self.skips.append(builder().add(made))
+
     def views(self, slot: Scalar) -> tuple[Shared, ...]:
         """The tiles of one slot."""
         return tuple(buffer[slot] for buffer in self.buffers)
 
+    # ---- when all roles are known ----------------------------------------------------------
+
     def close(self, plans: list[RolePlan]) -> None:
-        """All roles are known: set how many arrivals hand an item back."""
+        """Set how many arrivals fill an item and hand it back."""
         producers = [p for p in plans if p in self.producers]
         consumers = [p for p in plans if p in self.consumers]
-        if sum(p.replicas for p in producers) > 1:
-            names = ", ".join(f"{p.name} ({p.replicas})" for p in producers)
-            raise Refused(
-                "P007",
-                f"several replicas put into one pipe: {names}",
-                hint="give each its own pipe",
-                place=self.full_op.loc,
-            )
         if bool(producers) != bool(consumers):
             side, other = ("takes from", "puts into") if producers else ("puts into", "takes from")
             names = ", ".join(f"`{p.name}`" for p in producers or consumers)
@@ -98,88 +141,57 @@ class Pipe(Handle):
                 hint="both ends are needed; guard both by the same constant",
                 place=self.full_op.loc,
             )
-        self.empty_op.arrivals = max(1, sum(p.warps * p.replicas for p in consumers))
-
-
-def _join(users: list[RolePlan], verb: str) -> RolePlan:
-    """Enter the present role as a user of an end of a pipe."""
-    plan: RolePlan | None = current().role
-    if plan is None:
-        raise Refused("P009", f"`{verb}` stands outside a role", hint="pipes join roles")
-    if current().alone:
-        raise Refused(
-            "P019",
-            f"`{verb}` stands where one thread acts",
-            notes=("all threads of a role count its items",),
+        if not producers:
+            return
+        self.full_op.arrivals = sum(
+            arrivals([put for put in self.puts if put.plan is plan]) * plan.replicas
+            for plan in producers
         )
-    if not any(p is plan for p in users):
-        users.append(plan)
-    return plan
+        self.empty_op.arrivals = sum(p.warps * p.replicas for p in consumers)
+        if self.deliver == "one":
+            self._deal(consumers)
 
-
-class Put(Alone):
-    """The filling of one item, by one thread."""
-
-    keyword = "`put`"
-
-    def __init__(self, pipe: Pipe) -> None:
-        super().__init__("role")
-        self.pipe = pipe
-        self.bytes = 0
-        self.barrier: Barrier | None = None
-        self.expect: mbarrier.Expect | None = None
-
-    def enter(self) -> Any:
-        """Open the thread that fills the item, and let it wait until the item is free."""
-        held = current()
-        if held.put is not None:
-            raise Refused("P010", "a `put` stands inside another one")
-        pipe = self.pipe
-        _join(pipe.producers, "put")
-        position = builder().add(role_ops.Position(ring=pipe.put_ring, stages=pipe.stages))
-        slot, phase = (wrap(v) for v in position.results)
-        self.begin_thread()
-        pipe.empty[slot].wait(phase ^ 1)
-        self.barrier = pipe.full[slot]
-        self.expect = builder().add(mbarrier.Expect(barrier=self.barrier.one(), bytes=0))
-        held.put = self
-        views = pipe.views(slot)
-        return views[0] if len(views) == 1 else views
-
-    def announce(self, tile: Shared) -> Barrier:
-        """Count the bytes of a copy into this item; gives the barrier on which they complete."""
-        if builder().block is not self.block:
+    def _deal(self, consumers: list[RolePlan]) -> None:
+        """Each item belongs to one replica. Those who skip it need not look at it where each slot
+        belongs to one of them, or where turns order all takes; else they wait for it and hand it
+        back, for who passes a slot by may be a lap behind and take an old phase for its own."""
+        rotation = sum(p.replicas for p in consumers)
+        if rotation > 1 and not self.skips:
             raise Refused(
-                "P011",
-                "a copy into an item stands in a loop or branch inside its `put`",
-                notes=("the bytes of an item are announced once, as a constant",),
-                hint="put the loop or branch around the `put`, or unroll it",
+                "P042",
+                f"{rotation} replicas take from a pipe that deals each item to one, and none skips "
+                "an item",
+                hint='`ring.skip(n)` passes the items of others by; deliver="all" gives all to all',
+                place=self.full_op.loc,
             )
-        self.bytes += _bytes(tile)
-        assert self.barrier is not None
-        return self.barrier
+        alike = len({p.warps for p in consumers}) == 1
+        if alike and rotation > 1 and (self._in_turns(rotation) or self._own_slots(consumers)):
+            self.empty_op.arrivals = consumers[0].warps
+            for skip in self.skips:
+                skip.visits = False
 
-    def leave(self) -> None:
-        """Close the thread: the bytes are known now."""
-        assert self.expect is not None
-        self.expect.bytes = self.bytes
-        current().put = None
-        self.end_thread()
+    def _in_turns(self, rotation: int) -> bool:
+        """Whether all takes stand inside turns of one rotation of all who take."""
+        around = [set(turns) for turns in self.takes]
+        common = set.intersection(*around) if around else set()
+        return any(turns.count >= rotation for turns in common)
 
-
-def _bytes(tile: Shared) -> int:
-    total = tile.dtype.bytes
-    for extent in tile.shape:
-        total *= extent
-    return total
+    def _own_slots(self, consumers: list[RolePlan]) -> bool:
+        """Whether each slot belongs to one replica of the only role that takes."""
+        if len(consumers) != 1 or self.stages % consumers[0].replicas:
+            return False
+        plan = consumers[0]
+        return one_owner_a_slot(plan.body, self.taken_ring, plan.replicas, current().facts)
 
 
 @vocabulary
-def pipe(stages: int, slots: Sequence[Shared] | Shared) -> Pipe:
+def pipe(stages: int, slots: Sequence[Shared] | Shared, deliver: str = "all") -> Pipe:
     """A ring of `stages` items between roles; `slots` are the shared tiles that make an item.
 
-    One role puts (`with ring.put() as (a, b):` and copies inside), others take: every replica of
-    every taking role takes every item. Barriers, announced bytes and phases follow from the roles.
+    Producers put (`with ring.put() as (a, b):`, and inside copies, or stores of registers), each
+    its part of every item. Consumers take: with `deliver="all"` every replica of every taking role
+    takes every item; with "one" each item belongs to one replica, and the others `ring.skip(n)`
+    past it. Barriers, their counts, announced bytes and phases follow from the roles.
 
     Shapes: `wl.shared` tiles without slots of their own.
     Executes: the block.
@@ -193,9 +205,10 @@ def pipe(stages: int, slots: Sequence[Shared] | Shared) -> Pipe:
     if not isinstance(given, tuple | list) or not given:
         raise Refused("T015", "`slots` is a list of `wl.shared` tiles", argument="slots")
     buffers = tuple(_ring_of(tile, stages) for tile in given)
-    held = current()
-    made = Pipe(len(held.pipes), stages, buffers)
-    held.pipes.append(made)
+    if deliver not in DELIVER:
+        raise Refused("T015", '`deliver` is "all" or "one"', argument="deliver")
+    made = Pipe(stages, buffers, deliver)
+    current().joints.append(made)
     return made
 
 

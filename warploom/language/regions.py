@@ -70,6 +70,9 @@ class Alone(Nested):
         """One thread acts from now on."""
         if current().alone:
             raise Refused("P019", f"{self.keyword} stands where one thread acts already")
+        put = current().put
+        if put is not None and self.per == "role" and builder().block is put.block:
+            put.threads.add(self.block)
         self.begin_block()
         current().alone = True
 
@@ -78,7 +81,7 @@ class Alone(Nested):
         self.end_block()
         current().alone = False
         for op in walk(self.block):
-            if _needs_all(op):
+            if needs_all(op):
                 raise Refused(
                     "P021",
                     "a tile of registers is held by all threads, and only one runs this",
@@ -88,7 +91,8 @@ class Alone(Nested):
         builder().add(control.OneThread(per=self.per, body=self.block))
 
 
-def _needs_all(op: Op) -> bool:
+def needs_all(op: Op) -> bool:
+    """Whether an operation is one of all threads: its tiles of registers are spread over them."""
     values = (*op.operand_values(), *op.results)
     return any(isinstance(v.type, Tile) for v in values)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
-from warploom.ir.op import Block
+from warploom.ir.op import Block, Value
 from warploom.ir.ops import roles as role_ops
-from warploom.language.context import Refused, builder, current, vocabulary
+from warploom.language.context import Handle, Refused, builder, current, vocabulary
 from warploom.language.regions import Names, Nested, Region
 from warploom.language.values import Scalar, wrap
 
@@ -16,14 +17,44 @@ _MOST_WARPS = 32
 
 @dataclass(slots=True)
 class RolePlan:
-    """One role as declared, and the items that it has taken from pipes."""
+    """One role as declared, the items that it has taken from pipes, and what its end owes."""
 
     name: str
     warps: int
     replicas: int
     registers: int
     body: Block
+    replica: Value | None = None  # the number of the replica
     items: list[Any] = field(default_factory=list)
+    endings: list[Any] = field(default_factory=list)  # called before the last operation of the role
+
+
+class Joint(Handle, ABC):
+    """What joins roles, and is complete when all of them are known."""
+
+    @abstractmethod
+    def call(self, name: str) -> None:
+        """Name what it is made of, for reports."""
+
+    @abstractmethod
+    def close(self, plans: list[RolePlan]) -> None:
+        """These are the roles of the kernel."""
+
+
+def need_role(verb: str) -> RolePlan:
+    """The present role, for what its threads do together and count."""
+    plan: RolePlan | None = current().role
+    if plan is None:
+        raise Refused(
+            "P009", f"`{verb}` stands outside a role", hint="put it into `with wl.role(…):`"
+        )
+    if current().alone:
+        raise Refused(
+            "P019",
+            f"`{verb}` stands where one thread acts",
+            notes=("all threads of a role count its items and turns",),
+        )
+    return plan
 
 
 class Roles(Region):
@@ -45,8 +76,8 @@ class Roles(Region):
     def leave(self) -> None:
         """Join the roles into one operation; a kernel whose roles all vanished has none."""
         held = current()
-        for pipe in held.pipes:
-            pipe.close(self.plans)
+        for joint in held.joints:
+            joint.close(self.plans)
         if not self.plans:
             return
         plans = self.plans
@@ -90,10 +121,13 @@ class RoleRegion(Nested):
         held.role = self.plan
         held.roles.plans.append(self.plan)
         self.begin_block()
-        return wrap(builder().emit(role_ops.Replica()))
+        self.plan.replica = builder().emit(role_ops.Replica())
+        return wrap(self.plan.replica)
 
     def leave(self) -> None:
         """End; refuses items that were not handed back."""
+        for ending in self.plan.endings:
+            ending()
         self.end_block()
         try:
             for item in self.plan.items:

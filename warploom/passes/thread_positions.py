@@ -13,17 +13,18 @@ from warploom.ir.builder import Builder
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Op, Value
 from warploom.ir.ops import mbarrier, scalar, wgmma
-from warploom.ir.ops.control import If, Loop, OneThread, Yield
-from warploom.ir.ops.roles import HandBack, Position, Split
+from warploom.ir.ops.control import For, If, Loop, OneThread, Yield
+from warploom.ir.ops.roles import HandBack, Position, Skip, Split
 from warploom.ir.types import Scalar, Uniformity
 
 # Of each ring: slot and phase of the next item, and how many taken items are held.
 State = dict[int, tuple[Value, Value, Value]]
 _ROLE = Scalar(i32, Uniformity.ROLE)
+_ON_RING = (Position, HandBack, Skip)
 
 
 def thread_positions(kernel: Kernel, target: Target) -> None:
-    """Replace `roles.position`.
+    """Replace `roles.position`, `roles.hand_back` and `roles.skip`.
 
     Needs: stage tile. Gives: positions as scalars that loops and branches carry; every role starts
     each ring at slot 0 of phase 0.
@@ -35,7 +36,7 @@ def thread_positions(kernel: Kernel, target: Target) -> None:
 
 
 def _rings(block: Block) -> tuple[int, ...]:
-    return tuple(sorted({op.ring for op in walk(block) if isinstance(op, Position | HandBack)}))
+    return tuple(sorted({op.ring for op in walk(block) if isinstance(op, _ON_RING)}))
 
 
 def _held_by(block: Block) -> dict[int, HandBack]:
@@ -53,16 +54,21 @@ def _held_by(block: Block) -> dict[int, HandBack]:
 class _Threader:
     def __init__(self) -> None:
         self.swap: dict[Value, Value] = {}
+        self.holding: dict[int, HandBack] = {}  # by ring: what the loops around may hold
 
     def role(self, body: Block) -> None:
         build = Builder(Block(), body.ops[0].loc)
         zero = build.const(0)
-        held = _held_by(body)
-        state = self.block(body, {ring: (zero, zero, zero) for ring in _rings(body)})
-        end = Builder(Block(), body.ops[-1].loc)
-        self.drain(end, held, state)
-        body.ops[:0] = build.block.ops
-        body.ops[-1:-1] = end.block.ops
+        self.holding = held = _held_by(body)
+        # What is held goes back behind the last statement that takes, not behind what may wait for
+        # other roles.
+        last = max((i for i, op in enumerate(body.ops) if _takes(op, held)), default=-1)
+        first, rest = Block((), body.ops[: last + 1]), Block((), body.ops[last + 1 :])
+        state = self.block(first, {ring: (zero, zero, zero) for ring in _rings(body)})
+        end = Builder(Block(), body.ops[last].loc)
+        state = self.drain(end, held, state)
+        self.block(rest, state)
+        body.ops = [*build.block.ops, *first.ops, *end.block.ops, *rest.ops]
 
     def block(self, block: Block, state: State) -> State:
         """Rewrite a block entered with these positions; gives those at its end."""
@@ -76,9 +82,14 @@ class _Threader:
             if isinstance(op, HandBack):
                 state = state | {op.ring: self.hand_back(build, op, state[op.ring])}
                 continue
+            if isinstance(op, Skip):
+                state = self.skip(build, op, state)
+                continue
             if isinstance(op, Loop) and _rings(op.body):
-                held = _held_by(op.body)
+                outer, held = self.holding, _held_by(op.body)
+                self.holding = outer | held
                 state = self.loop(op, state)
+                self.holding = outer
                 build.block.ops.append(op)
                 state = self.drain(build, held, state)
                 continue
@@ -97,16 +108,24 @@ class _Threader:
         """Results take the position as it is; the next one is one slot on."""
         slot, phase, held = at
         self.swap[op.results[0]], self.swap[op.results[1]] = slot, phase
-        one = build.const(1)
-        flipped = build.emit(scalar.Binary(lhs=phase, rhs=one, kind="xor"))
-        if op.stages == 1:
-            return slot, flipped, held
-        after = build.emit(scalar.Binary(lhs=slot, rhs=one, kind="add"))
-        last = build.emit(scalar.Compare(lhs=after, rhs=build.const(op.stages), kind="eq"))
-        first = build.const(0)
-        next_slot = build.emit(scalar.Select(condition=last, yes=first, no=after), "slot")
-        next_phase = build.emit(scalar.Select(condition=last, yes=flipped, no=phase), "phase")
-        return next_slot, next_phase, held
+        return *_next(build, slot, phase, op.stages), held
+
+    def skip(self, build: Builder, op: Skip, state: State) -> State:
+        """Move `count` items on, after handing back what is held."""
+        held_by = {op.ring: self.holding[op.ring]} if op.ring in self.holding else {}
+        state = self.drain(build, held_by, state)
+        slot, phase, held = state[op.ring]
+        if op.visits:
+            return state | {op.ring: (*_visit(build, op, slot, phase), held)}
+        total = build.emit(scalar.Binary(lhs=slot, rhs=op.count, kind="add"))
+        stages, one = build.const(op.stages), build.const(1)
+        laps = total
+        if op.stages > 1:
+            laps = build.emit(scalar.Binary(lhs=total, rhs=stages, kind="floordiv"))
+            slot = build.emit(scalar.Binary(lhs=total, rhs=stages, kind="mod"), "slot")
+        odd = build.emit(scalar.Binary(lhs=laps, rhs=one, kind="and"))
+        phase = build.emit(scalar.Binary(lhs=phase, rhs=odd, kind="xor"), "phase")
+        return state | {op.ring: (slot, phase, held)}
 
     def hand_back(
         self, build: Builder, op: HandBack, at: tuple[Value, Value, Value]
@@ -156,6 +175,41 @@ class _Threader:
         return state | _results(op, rings)
 
 
+def _takes(op: Op, rings: dict[int, HandBack]) -> bool:
+    """Whether an operation, or one inside it, holds an item of these rings."""
+    inner = (i for block in op.regions() for i in walk(block))
+    return any(isinstance(i, HandBack) and i.ring in rings for i in (op, *inner))
+
+
+def _next(build: Builder, slot: Value, phase: Value, stages: int) -> tuple[Value, Value]:
+    """The position one item on."""
+    one = build.const(1)
+    flipped = build.emit(scalar.Binary(lhs=phase, rhs=one, kind="xor"))
+    if stages == 1:
+        return slot, flipped
+    after = build.emit(scalar.Binary(lhs=slot, rhs=one, kind="add"))
+    last = build.emit(scalar.Compare(lhs=after, rhs=build.const(stages), kind="eq"))
+    first = build.const(0)
+    next_slot = build.emit(scalar.Select(condition=last, yes=first, no=after), "slot")
+    next_phase = build.emit(scalar.Select(condition=last, yes=flipped, no=phase), "phase")
+    return next_slot, next_phase
+
+
+def _visit(build: Builder, op: Skip, slot: Value, phase: Value) -> tuple[Value, Value]:
+    """Wait for each of `count` items and hand it back; the position behind them."""
+    number, at, parity = (Value(_ROLE, name, op.loc) for name in ("passed", "slot", "phase"))
+    body = Block((number, at, parity))
+    zero, one = build.const(0), build.const(1)
+    with build.inside(body):
+        full = build.emit(mbarrier.At(barriers=op.full, index=at))
+        build.add(mbarrier.Wait(barrier=full, parity=parity))
+        _arrive(build, op, at)
+        build.add(Yield(values=_next(build, at, parity, op.stages)))
+    loop = For(lo=zero, hi=op.count, step=one, inits=(slot, phase), body=body)
+    after = build.add(loop).results
+    return after[0], after[1]
+
+
 def _extend_yield(block: Block, state: State, rings: tuple[int, ...]) -> None:
     last = block.ops[-1]
     assert isinstance(last, Yield)
@@ -196,7 +250,7 @@ def _only_if(build: Builder, condition: Value) -> Iterator[None]:
     build.add(If(condition=condition, then=then, orelse=orelse))
 
 
-def _arrive(build: Builder, op: HandBack, slot: Value) -> None:
+def _arrive(build: Builder, op: HandBack | Skip, slot: Value) -> None:
     """One arrival a warp of the role."""
     body = Block()
     with build.inside(body):

@@ -106,3 +106,24 @@ class HandBack(Op):
         check(isinstance(self.empty.type, Barriers), f"{self.empty} are not barriers")
         check(scalar_of(self.slot).dtype == i32, "the slot is an i32")
         check(1 <= self.behind < self.stages, f"{self.behind} behind in {self.stages} stages")
+
+
+@op("roles.skip", stages=_TILE, effects=(Effect.SYNC,), executes=Actor.ROLE)
+class Skip(Op):
+    """Pass `count` items (≥ 0) of ring `ring` by. With `visits` each is waited for and handed back
+    unread, one arrival a warp; else only the position moves on, because those who take the items
+    hand them back. What the role still holds of the ring goes back first. thread_positions writes
+    it out."""
+
+    full: Value = operand()
+    empty: Value = operand()
+    count: Value = operand()
+    ring: int = attribute()
+    stages: int = attribute()
+    visits: bool = attribute(default=True)
+
+    def verify(self) -> None:
+        for barriers in (self.full, self.empty):
+            check(isinstance(barriers.type, Barriers), f"{barriers} are not barriers")
+        check(scalar_of(self.count).dtype == i32, "the count is an i32")
+        check(self.stages >= 1, f"{self.stages} stages")

@@ -55,7 +55,8 @@ class Config:
 
     SWAP: the tiles are of the transposed product, whose rows are the columns of `b`: for a few rows
     of `a`. PDL: the launch begins while the one before it ends; measured to help where the matrix
-    unit is what a short product waits for, and to cost a microsecond where memory is.
+    unit is what a short product waits for, and to cost a microsecond where memory is. PINGPONG: a
+    replica does a whole tile, and multiplies while the others write theirs.
     """
 
     BM: int
@@ -67,6 +68,7 @@ class Config:
     BK: int = BK
     SWAP: bool = False
     PDL: bool = False
+    PINGPONG: bool = False
 
     def row(self) -> dict[str, int]:
         """What a table of measured tiles holds."""
@@ -119,14 +121,22 @@ def swapped(shape: Shape) -> Iterator[Config]:
             yield replace(fitted(rows, columns, math, shape.out_bytes), SWAP=True)
 
 
-def fitted(rows: int, columns: int, math: int, out_bytes: int) -> Config:
+def alternating(shape: Shape) -> Iterator[Config]:
+    """Tiles of which each of two replicas does a whole one, its sums in 64 to 128 registers."""
+    step = 16 if shape.b_t else 64
+    for rows, least, most in ((64, 128, 256), (128, 64, 128)):
+        for columns in range(least, most + 1, max(step, 32)):
+            yield fitted(rows, columns, 2, shape.out_bytes, pingpong=True)
+
+
+def fitted(rows: int, columns: int, math: int, out_bytes: int, *, pingpong: bool = False) -> Config:
     """The tile with the widest slices that divide it and as many stages as fit."""
     widest = (64 if rows <= 128 else 32) * 2 // out_bytes
     slice_columns = next(w for w in (64, 32, 16) if w <= widest and columns % w == 0)
-    slices = 2 * rows * slice_columns * out_bytes
+    slices = 2 * rows * slice_columns * out_bytes * (math if pingpong else 1)
     stage = (rows + columns) * BK * 2
     stages = min(MOST_STAGES, (SHARED - slices) // stage)
-    return Config(rows, columns, slice_columns, stages, math)
+    return Config(rows, columns, slice_columns, stages, math, PINGPONG=pingpong)
 
 
 def cycles(c: Config, shape: Shape) -> float:

@@ -97,6 +97,7 @@ def gemm(
     MATH: wl.const = 2,
     GROUP: wl.const = 8,
     DIRECT: wl.const = False,
+    PINGPONG: wl.const = False,
 ):
     """c[m, n] = ACTIVATION(alpha·Σ_k a[m, k]·b[k, n] + bias[n]) + beta·residual[m, n], all in f32
     with one cast at the end. With a `c` of three axes the first one counts matrices, and what has
@@ -104,12 +105,14 @@ def gemm(
 
     A_T, B_T: the operand is contiguous along its first axis. Each of MATH replicas owns BM / MATH
     rows of a tile of BM x BN and writes them in slices of EN columns: through shared memory by the
-    copy engine, or with DIRECT from registers, for a `c` that the engine cannot address.
+    copy engine, or with DIRECT from registers, for a `c` that the engine cannot address. PINGPONG:
+    each owns every MATH-th tile instead, and multiplies while the others write.
     """
-    M = BM // MATH
+    M = BM if PINGPONG else BM // MATH
     tile_a = wl.shared((BK, BM) if A_T else (BM, BK), a.dtype)
     tile_b = wl.shared((BN, BK) if B_T else (BK, BN), b.dtype)
-    ring = wl.pipe(STAGES, slots=[tile_a, tile_b])
+    ring = wl.pipe(STAGES, slots=[tile_a, tile_b], deliver="one" if PINGPONG else "all")
+    unit = wl.turns(MATH) if PINGPONG else None
     out = None if DIRECT else wl.shared((M, EN), c.dtype, slots=2 * MATH)
     rows, columns = (c.shape[-2] + BM - 1) // BM, (c.shape[-1] + BN - 1) // BN
     grid = Grid(rows, columns, c.shape[0] if len(c.shape) == 3 else None, GROUP)
@@ -122,11 +125,21 @@ def gemm(
                 batch, i, j = grid.place(t)
                 filled(ring, a, b, batch, i, j, K, A_T, B_T, BM, BN, BK)
         with wl.role("math", warps=4, replicas=MATH) as r:
+            whose = 0
             for t in wl.tiles(grid):
-                batch, i, j = grid.place(t)
-                sums = summed(ring, K, r, A_T, B_T, M, BN, BK, STAGES)
-                row, column = i * BM + r * M, j * BN
-                written(sums, c, epilogue, batch, row, column, out, r * 2, EN, DIRECT)
+                if not PINGPONG or whose == r:
+                    batch, i, j = grid.place(t)
+                    if PINGPONG:
+                        with unit.turn(r):
+                            sums = summed(ring, K, 0, A_T, B_T, M, BN, BK, STAGES)
+                    else:
+                        sums = summed(ring, K, r, A_T, B_T, M, BN, BK, STAGES)
+                    row, column = i * BM + (0 if PINGPONG else r * M), j * BN
+                    written(sums, c, epilogue, batch, row, column, out, r * 2, EN, DIRECT)
+                else:
+                    ring.skip((K + BK - 1) // BK)
+                if PINGPONG:
+                    whose = (whose + 1) % MATH
             if not DIRECT:
                 with wl.one_thread():
                     wl.copy_wait()
@@ -175,6 +188,14 @@ def _batch(make):
     out, residual = make.empty((3, 72, 72), wl.f16), make.randn((3, 72, 72), wl.f16)
     tiles = {"BM": 64, "BN": 128, "EN": 64, "STAGES": 2, "MATH": 1}
     return gemm.launch(2).call(a, b, out, None, residual, 0.5, **tiles)
+
+
+@gemm.example("pingpong")
+def _pingpong(make):
+    """Two blocks over eight tiles, each of one replica; one block has an odd number of them."""
+    a, b, out = make.randn((200, 136), wl.bf16), make.randn((136, 72), wl.bf16), (200, 72)
+    constants = {"B_T": False, "BM": 64, "BN": 64, "EN": 64, "STAGES": 3, "PINGPONG": True}
+    return gemm.launch(3).call(a, b, make.empty(out, wl.bf16), **constants)
 
 
 @gemm.example("bench")
