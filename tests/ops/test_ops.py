@@ -51,7 +51,7 @@ def test_case(case: Case, device, capfd):
     # fences join at the stage of the machine.
     stages = REGISTRY[case.op].STAGES
     levels = [name for name in ("roles", "machine") if Stage[name.upper()] in stages]
-    if case.op in ("roles.position", "roles.hand_back"):
+    if case.op in ("roles.position", "roles.hand_back", "roles.skip"):
         levels = ["tile"]
     texts = [trial.call.text(level) for level in levels]
     found = any(covers(case, text) for text in texts)
