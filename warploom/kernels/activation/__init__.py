@@ -3,6 +3,7 @@
 from typing import Any
 
 from warploom.base.errors import error
+from warploom.interop.operators import Operator, declare, like
 from warploom.kernels import arguments
 from warploom.kernels.activation import kernel
 
@@ -84,3 +85,12 @@ def softmax(x: Any, out: Any) -> None:
     elif columns:
         block = max(1, min(32, TILE_ELEMENTS // columns))
         kernel.softmax[arguments.ceil_div(rows, block)](x, out, BR=block, BC=columns)
+
+
+declare(
+    Operator("silu_mul", silu_mul, ("Tensor gate", "Tensor up"), (kernel.silu_mul,), like("gate"))
+)
+declare(Operator("gelu", gelu, ("Tensor x", 'str approximate="none"'), (kernel.gelu,), like("x")))
+declare(
+    Operator("softmax", softmax, ("Tensor x",), (kernel.softmax, kernel.softmax_long), like("x"))
+)

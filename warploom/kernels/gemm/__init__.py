@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
+from warploom.interop.operators import Operator, Result, declare
 from warploom.kernels import activation as activations
 from warploom.kernels import arguments
 from warploom.kernels.gemm import kernel, operands
@@ -142,3 +143,27 @@ def _shape(a: View, b: View, out: View) -> Shape:
         _SIMULATED_SMS if on_sim else driver.facts(a.device).multiprocessors,
         out.shape[0] if len(out.shape) == 3 else 1,
     )
+
+
+def _result(given: Mapping[str, Any]) -> Result:
+    """Shape and element type of a product without `out`."""
+    names = ("a", "b", "bias", "residual")
+    shape = operands.checked({name: given[name] for name in names if name in given})
+    dtype = given.get("dtype")
+    return shape, given["a"].dtype if dtype is None else operands.result_dtype(dtype)
+
+
+declare(
+    Operator(
+        "matmul",
+        matmul,
+        (
+            *("Tensor a", "Tensor b", "Tensor? bias=None", "str? activation=None"),
+            *("Tensor? residual=None", "float alpha=1.0", "float beta=1.0"),
+            *("ScalarType? dtype=None", "bool batch_invariant=False"),
+        ),
+        (kernel.gemm, kernel.plain),
+        _result,
+        {"c": "out"},
+    )
+)

@@ -22,8 +22,9 @@ UNIT = 16  # bytes: what the copy engine asks of addresses and strides
 _told: list[str] = []
 
 
-def checked(views: dict[str, View]) -> tuple[int, ...]:
-    """The shape of the result. An axis of one element in front of an input goes.
+def checked(views: dict[str, Any]) -> tuple[int, ...]:
+    """The shape of the result. An axis of one element in front of an input goes. Without `out` the
+    views may be `Shaped`, of which memory is not known.
 
     Raises ShapeError T201 for sizes and overlaps, T202 for dtypes, LaunchError H007.
     """

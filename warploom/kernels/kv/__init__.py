@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from warploom.interop.operators import Operator, declare
 from warploom.kernels import arguments
 from warploom.kernels.kv import kernel
 
@@ -32,3 +33,13 @@ def append(k: Any, v: Any, k_cache: Any, v_cache: Any, positions: Any) -> None:
         heads = max(1, TILE_ELEMENTS // size["D"])
         grid = (size["T"], arguments.ceil_div(size["Hk"], heads))
         kernel.append[grid](k, v, k_cache, v_cache, positions, BH=heads, D=size["D"])
+
+
+declare(
+    Operator(
+        "kv_append",
+        append,
+        ("Tensor k", "Tensor v", "Tensor k_cache", "Tensor v_cache", "Tensor positions"),
+        (kernel.append,),
+    )
+)

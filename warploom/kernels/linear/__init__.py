@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from warploom.interop.operators import Operator, declare
 from warploom.kernels import arguments
 from warploom.kernels.linear import config, kernel
 
@@ -38,3 +39,14 @@ def linear(x: Any, w: Any, out: Any, bias: Any = None, residual: Any = None) -> 
         chosen = config.choose(arguments.dtype_name(w), tokens, rows, size["K"])
         grid = arguments.ceil_div(rows, chosen.BN)
         kernel.linear[grid](x, w, out, bias, residual, T=tokens, **chosen.constants())
+
+
+declare(
+    Operator(
+        "linear",
+        linear,
+        ("Tensor x", "Tensor w", "Tensor? bias=None", "Tensor? residual=None"),
+        (kernel.linear,),
+        lambda given: ((given["x"].shape[0], given["w"].shape[0]), given["x"].dtype),
+    )
+)

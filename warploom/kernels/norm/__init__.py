@@ -6,6 +6,7 @@ of `out`, at the end. `weight` is the factor itself, not 1 + factor.
 
 from typing import Any
 
+from warploom.interop.operators import Operator, declare, like
 from warploom.kernels import arguments
 from warploom.kernels.norm import kernel
 
@@ -55,3 +56,23 @@ def _pieces(length: int) -> dict[str, Any]:
 
 def _warps(length: int) -> int:
     return 8 if length >= MANY_WARPS else 4
+
+
+declare(
+    Operator(
+        "rms_norm",
+        rms_norm,
+        ("Tensor x", "Tensor weight", "float eps"),
+        (kernel.rms_norm,),
+        like("x"),
+    )
+)
+declare(
+    Operator(
+        "layer_norm",
+        layer_norm,
+        ("Tensor x", "Tensor weight", "Tensor bias", "float eps"),
+        (kernel.layer_norm,),
+        like("x"),
+    )
+)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from warploom.base.errors import error
+from warploom.interop.operators import Operator, declare, like
 from warploom.kernels import arguments
 from warploom.kernels.rope import kernel
 
@@ -46,3 +47,14 @@ def rope(x: Any, positions: Any, inv_freq: Any, out: Any, style: str = "half") -
     heads = max(1, TILE_ELEMENTS // (2 * half))
     grid = (size["T"], arguments.ceil_div(size["H"], heads))
     _KERNELS[style][grid](x, positions, inv_freq, out, BH=heads, HALF=half, REST=rest)
+
+
+declare(
+    Operator(
+        "rope",
+        rope,
+        ("Tensor x", "Tensor positions", "Tensor inv_freq", 'str style="half"'),
+        (kernel.rope_half, kernel.rope_interleaved),
+        like("x"),
+    )
+)
