@@ -63,3 +63,19 @@ def test_barriers_may_be_made_above_it() -> None:
     text = copied.launch(1, pdl=True).call(x, y).text("cuda")
     made, waited = text.index("mbarrier_init("), text.rindex("wait_for_previous();")
     assert made < waited < text.rindex("tma_load")
+
+
+@wl.kernel
+def doubled(x: wl.Tensor, y: wl.Tensor):
+    wl.launch_dependents()
+    wl.wait_for_previous()
+    wl.store(y[wl.ds(0, 64)], wl.load(x[wl.ds(0, 64)]) * 2.0)
+
+
+def test_where_launches_do_not_overlap_nothing_is_left() -> None:
+    x = np.ones(64, np.float32)
+    call = doubled.launch(1, pdl=True).call(x, x.copy())
+    assert "griddepcontrol.wait" in call.text("ptx")
+    for arch in ("sm_80", "sm_89"):
+        assert "griddepcontrol" not in call.text("ptx", arch)
+        assert " dependent" in call.text("machine", arch).splitlines()[0]

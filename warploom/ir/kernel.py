@@ -16,7 +16,8 @@ class Kernel:
     `params` are values of type `Tensor` or `Scalar` in call order (compile-time arguments are
     gone). The body ends with a `control.yield` without values. `written` names the parameters that
     the kernel stores to, as indices into `params`; `shared_bytes` is set by plan_shared_memory;
-    `cluster` is the number of blocks of a cluster along each axis of the grid.
+    `cluster` is the number of blocks of a cluster along each axis of the grid; `dependent`: it
+    waits for the launch before it, and so may begin while that one ends.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Kernel:
     source: tuple[str, ...] = field(default=())
     maps: tuple[TensorMap, ...] = ()
     cluster: tuple[int, int, int] = (1, 1, 1)
+    dependent: bool = False
 
     @property
     def threads(self) -> int:

@@ -160,6 +160,7 @@ class _Parser:
             self.fail("text after the kernel")
         kernel = Kernel(name, params, body, Stage[options.get("stage", "tile").upper()], self.warps)
         kernel.fast_math = "fast_math" in options
+        kernel.dependent = "dependent" in options
         kernel.shared_bytes = int(options.get("shared", "0"))
         kernel.written = (
             tuple(int(n) for n in options["written"].split(",")) if "written" in options else ()

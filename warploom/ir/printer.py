@@ -36,6 +36,8 @@ class _Printer:
         options = f"stage={kernel.stage.name.lower()} warps={kernel.warps}"
         if kernel.fast_math:
             options += " fast_math"
+        if kernel.dependent:
+            options += " dependent"
         if kernel.shared_bytes:
             options += f" shared={kernel.shared_bytes}"
         if kernel.written:

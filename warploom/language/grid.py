@@ -16,7 +16,7 @@ def wait_for_previous() -> None:
 
     Shapes: none.
     Executes: every warp.
-    Since: sm_90.
+    Since: sm_80; before sm_90 launches do not overlap, and it does nothing.
     PTX: griddepcontrol.wait.
     """
     builder().add(grid.WaitForPrevious())
@@ -31,7 +31,7 @@ def launch_dependents() -> None:
 
     Shapes: none.
     Executes: any warp; once a block is enough.
-    Since: sm_90.
+    Since: sm_80; before sm_90 launches do not overlap, and it does nothing.
     PTX: griddepcontrol.launch_dependents.
     """
     builder().add(grid.LaunchDependents())

@@ -1,12 +1,13 @@
-"""Holds `wl.wait_for_previous()` against the accesses around it. Knows no launch."""
+"""Holds `wl.wait_for_previous()` against the accesses around it, and drops it where launches do not
+overlap. Knows no launch."""
 
 from __future__ import annotations
 
 from warploom.base.errors import error
 from warploom.base.target import Target
 from warploom.ir.kernel import Kernel, walk
-from warploom.ir.op import Effect, Op
-from warploom.ir.ops.grid import WaitForPrevious
+from warploom.ir.op import Block, Effect, Op
+from warploom.ir.ops.grid import LaunchDependents, WaitForPrevious
 
 _ACCESS = {Effect.READ_GLOBAL, Effect.WRITE_GLOBAL}
 
@@ -14,8 +15,25 @@ _ACCESS = {Effect.READ_GLOBAL, Effect.WRITE_GLOBAL}
 def check_previous(kernel: Kernel, target: Target) -> None:
     """Refuse accesses to tensors that may run ahead of the wait for the launch before.
 
-    Needs: the tile stage. Gives: nothing new. Raises CompileError P031.
+    Needs: the tile stage. Gives: `kernel.dependent`; before sm_90 neither operation of the family
+    is left. Raises CompileError P031.
     """
+    _check(kernel)
+    kernel.dependent = any(isinstance(op, WaitForPrevious) for op in kernel.body.ops)
+    if not target.has("sm_90"):
+        _drop(kernel.body)
+
+
+def _drop(block: Block) -> None:
+    block.ops[:] = [
+        op for op in block.ops if not isinstance(op, WaitForPrevious | LaunchDependents)
+    ]
+    for op in block.ops:
+        for inner in op.regions():
+            _drop(inner)
+
+
+def _check(kernel: Kernel) -> None:
     waits = [op for op in walk(kernel.body) if isinstance(op, WaitForPrevious)]
     for inner in waits:
         if not any(op is inner for op in kernel.body.ops):

@@ -24,9 +24,8 @@ from warploom.codegen.emitter import CudaSource, emit
 from warploom.frontend import build as front_end
 from warploom.frontend.capture import source_key_parts
 from warploom.frontend.stops import Stop
-from warploom.ir.kernel import Kernel, walk
+from warploom.ir.kernel import Kernel
 from warploom.ir.op import Stage
-from warploom.ir.ops.grid import WaitForPrevious
 from warploom.ir.printer import print_kernel
 from warploom.ir.types import Scalar, Tensor
 from warploom.passes.pipeline import lower
@@ -73,11 +72,6 @@ class Image:
     written: tuple[int, ...]
     layout: Layout
     dependent: bool
-
-
-def is_dependent(kernel: Kernel) -> bool:
-    """Whether a launch may begin while the one before it ends: the kernel waits for that."""
-    return any(isinstance(op, WaitForPrevious) for op in walk(kernel.body))
 
 
 def tile_kernel(request: Request) -> Kernel:
@@ -180,7 +174,7 @@ def gpu_image(request: Request, target: Target) -> Image:
         source.shared_bytes,
         kernel.written,
         layout,
-        is_dependent(kernel),
+        kernel.dependent,
     )
     meta = {k: v for k, v in asdict(image).items() if k != "cubin"}
     entry = {"image": image_key, "meta": meta, "fields": fields}

@@ -23,6 +23,9 @@ from warploom.runtime.stats import counters
 from warploom.sim.arguments import TensorArg
 from warploom.sim.program import Program, RunResult
 
+# Launches overlap from this compute capability on.
+_OVERLAPPING = (9, 0)
+
 
 class SimVariant:
     """A program of the simulator."""
@@ -33,7 +36,7 @@ class SimVariant:
         self.kernel = kernel
         self.program = program
         self.written = kernel.written
-        self.dependent = compiler.is_dependent(kernel)
+        self.dependent = kernel.dependent
 
     def arguments(self, arguments: Arguments) -> list[Any]:
         """The arguments as the program takes them."""
@@ -100,7 +103,7 @@ class BoundSim:
 class GpuVariant:
     """A loaded cubin."""
 
-    __slots__ = ("_packs", "dependent", "image", "layout", "loaded", "maps", "written")
+    __slots__ = ("_packs", "dependent", "early", "image", "layout", "loaded", "maps", "written")
 
     def __init__(self, image: compiler.Image, device: int) -> None:
         self.image = image
@@ -109,6 +112,7 @@ class GpuVariant:
         self.loaded = driver.load(image.cubin, image.entry, image.shared_bytes, device)
         self.written = image.written
         self.dependent = image.dependent
+        self.early = driver.facts(device).capability >= _OVERLAPPING
         # Packs that no launch uses right now: taking and giving back is atomic in Python.
         self._packs: list[Pack] = []
 
@@ -124,7 +128,9 @@ class GpuVariant:
         except IndexError:
             pack = Pack(self.layout)
         words = self.fill(pack, arguments)
-        driver.launch(self.loaded, device, stream, grid, self.image.threads, words, pdl)
+        driver.launch(
+            self.loaded, device, stream, grid, self.image.threads, words, pdl and self.early
+        )
         self._packs.append(pack)
 
     def fill(self, pack: Pack, arguments: Arguments) -> int:
@@ -174,7 +180,7 @@ class BoundGpu:
         self._pack = Pack(variant.layout)
         self._words = variant.fill(self._pack, arguments)
         self._stream = stream
-        self._pdl = pdl
+        self._pdl = pdl and variant.early
         self._threads = variant.image.threads
         if self._device not in self._loaded.prepared:
             self._loaded.prepare(self._device)

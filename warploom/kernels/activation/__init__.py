@@ -48,7 +48,7 @@ def silu_mul(gate: Any, up: Any, out: Any) -> None:
     arguments.dtypes("silu_mul", arguments.FLOATS, gate=gate, up=up, out=out)
     arguments.in_place_or_apart("silu_mul", out, gate=gate, up=up)
     grid = (size["T"], arguments.ceil_div(size["F"], COLUMNS))
-    kernel.silu_mul[grid](gate, up, out, BF=COLUMNS)
+    kernel.silu_mul.launch(grid, pdl=True)(gate, up, out, BF=COLUMNS)
 
 
 def gelu(x: Any, out: Any, approximate: str = "none") -> None:
@@ -67,7 +67,7 @@ def gelu(x: Any, out: Any, approximate: str = "none") -> None:
     arguments.dtypes("gelu", arguments.FLOATS, x=x, out=out)
     arguments.in_place_or_apart("gelu", out, x=x)
     grid = (size["T"], arguments.ceil_div(size["F"], COLUMNS))
-    kernel.gelu[grid](x, out, TANH=approximate == "tanh", BF=COLUMNS)
+    kernel.gelu.launch(grid, pdl=True)(x, out, TANH=approximate == "tanh", BF=COLUMNS)
 
 
 def softmax(x: Any, out: Any) -> None:
@@ -81,10 +81,12 @@ def softmax(x: Any, out: Any) -> None:
     arguments.in_place_or_apart("softmax", out, x=x)
     rows, columns = size["R"], size["C"]
     if columns > LONGEST_TILE:
-        kernel.softmax_long[rows](x, out, BC=PIECE)
+        kernel.softmax_long.launch(rows, pdl=True)(x, out, BC=PIECE)
     elif columns:
         block = max(1, min(32, TILE_ELEMENTS // columns))
-        kernel.softmax[arguments.ceil_div(rows, block)](x, out, BR=block, BC=columns)
+        kernel.softmax.launch(arguments.ceil_div(rows, block), pdl=True)(
+            x, out, BR=block, BC=columns
+        )
 
 
 declare(

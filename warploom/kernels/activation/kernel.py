@@ -36,6 +36,8 @@ def gelu_by_tanh(v):
 @wl.kernel
 def silu_mul(gate: wl.Tensor, up: wl.Tensor, out: wl.Tensor, BF: wl.const):
     """out = silu(gate) · up."""
+    wl.launch_dependents()
+    wl.wait_for_previous()
     t, f = wl.program_id(0), wl.program_id(1) * BF
     g = wl.load(gate[t, wl.ds(f, BF)]).cast(wl.f32)
     u = wl.load(up[t, wl.ds(f, BF)]).cast(wl.f32)
@@ -45,6 +47,8 @@ def silu_mul(gate: wl.Tensor, up: wl.Tensor, out: wl.Tensor, BF: wl.const):
 @wl.kernel
 def gelu(x: wl.Tensor, out: wl.Tensor, TANH: wl.const, BF: wl.const):
     """out = x · Φ(x), Φ by erf or by its approximation with tanh."""
+    wl.launch_dependents()
+    wl.wait_for_previous()
     t, f = wl.program_id(0), wl.program_id(1) * BF
     v = wl.load(x[t, wl.ds(f, BF)]).cast(wl.f32)
     made = gelu_by_tanh(v) if TANH else gelu_by_erf(v)
@@ -54,6 +58,8 @@ def gelu(x: wl.Tensor, out: wl.Tensor, TANH: wl.const, BF: wl.const):
 @wl.kernel
 def softmax(x: wl.Tensor, out: wl.Tensor, BR: wl.const, BC: wl.const):
     """BR rows a block, each row one tile of BC columns or more."""
+    wl.launch_dependents()
+    wl.wait_for_previous()
     r = wl.program_id(0) * BR
     v = wl.load(x[wl.ds(r, BR), wl.ds(0, BC)], other=NEGATIVE_INFINITY).cast(wl.f32)
     e = wl.exp(v - wl.max(v, 1)[:, None])
@@ -64,6 +70,8 @@ def softmax(x: wl.Tensor, out: wl.Tensor, BR: wl.const, BC: wl.const):
 @wl.kernel
 def softmax_long(x: wl.Tensor, out: wl.Tensor, BC: wl.const):
     """One row a block, walked three times in pieces of BC: maximum, sum, result."""
+    wl.launch_dependents()
+    wl.wait_for_previous()
     r, n = wl.program_id(0), x.shape[1]
     top = wl.full((BC,), NEGATIVE_INFINITY, wl.f32)
     for c in wl.range(0, n, BC):

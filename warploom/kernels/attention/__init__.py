@@ -72,7 +72,7 @@ def decode(
     chosen = config.choose(queries // keys, size["D"])
     # Not `parts`: a workspace may be larger than this cache needs.
     grid = (max(1, arguments.ceil_div(size["S"], config.SPLIT)), keys * chosen.groups, size["T"])
-    kernel.decode_split[grid](
+    kernel.decode_split.launch(grid, pdl=True)(
         q,
         k_cache,
         v_cache,
@@ -86,6 +86,6 @@ def decode(
         DEPTH=config.DEPTH,
         SPLIT=config.SPLIT,
     )
-    kernel.decode_merge[queries, size["T"]](
+    kernel.decode_merge.launch((queries, size["T"]), pdl=True)(
         *partial, positions, out, size["S"], D=size["D"], BS=config.MERGE, SPLIT=config.SPLIT
     )

@@ -38,6 +38,8 @@ def decode_split(
 ):
     """Block (s, u, t): keys s·SPLIT … of token t for the HEADS query heads from u·HEADS on, which
     share the key head u // GROUPS. A split past the last key writes nothing."""
+    wl.launch_dependents()
+    wl.wait_for_previous()
     split, unit, t = wl.program_id(0), wl.program_id(1), wl.program_id(2)
     n = wl.minimum(wl.load(positions[t]) + 1, k_cache.shape[0])
     lo = split * SPLIT
@@ -94,6 +96,8 @@ def decode_merge(
     SPLIT: wl.const,
 ):
     """Block (h, t): merge the splits of a head in key order, BS at a time. No key gives 0."""
+    wl.launch_dependents()
+    wl.wait_for_previous()
     h, t = wl.program_id(0), wl.program_id(1)
     n = wl.minimum(wl.load(positions[t]) + 1, keys)
     splits = wl.maximum((n + SPLIT - 1) // SPLIT, 0)

@@ -20,6 +20,6 @@ def add(a: Any, b: Any, out: Any) -> None:
     arguments.in_place_or_apart("add", out, a=a, b=b)
     pieces = arguments.ceil_div(size["C"], COLUMNS)
     if "R" in size:
-        kernel.add[size["R"], pieces](a, b, out, BC=COLUMNS)
+        kernel.add.launch((size["R"], pieces), pdl=True)(a, b, out, BC=COLUMNS)
     else:
-        kernel.add_vectors[pieces](a, b, out, BC=COLUMNS)
+        kernel.add_vectors.launch(pieces, pdl=True)(a, b, out, BC=COLUMNS)

@@ -6,6 +6,8 @@ import warploom as wl
 @wl.kernel
 def add(a: wl.Tensor, b: wl.Tensor, out: wl.Tensor, BC: wl.const):
     """out = a + b in f32, cast once."""
+    wl.launch_dependents()
+    wl.wait_for_previous()
     r, c = wl.program_id(0), wl.program_id(1) * BC
     x = wl.load(a[r, wl.ds(c, BC)]).cast(wl.f32)
     y = wl.load(b[r, wl.ds(c, BC)]).cast(wl.f32)
@@ -15,6 +17,8 @@ def add(a: wl.Tensor, b: wl.Tensor, out: wl.Tensor, BC: wl.const):
 @wl.kernel
 def add_vectors(a: wl.Tensor, b: wl.Tensor, out: wl.Tensor, BC: wl.const):
     """out = a + b in f32, cast once, for arrays of one axis."""
+    wl.launch_dependents()
+    wl.wait_for_previous()
     c = wl.program_id(0) * BC
     x = wl.load(a[wl.ds(c, BC)]).cast(wl.f32)
     y = wl.load(b[wl.ds(c, BC)]).cast(wl.f32)

@@ -19,4 +19,4 @@ def embed(ids: Any, table: Any, out: Any) -> None:
     arguments.dtypes("embed", arguments.FLOATS, table=table, out=out)
     arguments.apart("embed", out, ids=ids, table=table)
     grid = (size["T"], arguments.ceil_div(size["H"], COLUMNS))
-    kernel.embed[grid](ids, table, out, BH=COLUMNS)
+    kernel.embed.launch(grid, pdl=True)(ids, table, out, BH=COLUMNS)

@@ -6,6 +6,8 @@ import warploom as wl
 @wl.kernel
 def embed(ids: wl.Tensor, table: wl.Tensor, out: wl.Tensor, BH: wl.const):
     """Block (t, j) copies columns j·BH … of row ids[t]; a row outside the table reads as zero."""
+    wl.launch_dependents()
+    wl.wait_for_previous()
     t, h = wl.program_id(0), wl.program_id(1) * BH
     row = wl.load(table[wl.load(ids[t]), wl.ds(h, BH)])
     wl.store(out[t, wl.ds(h, BH)], row.cast(wl.f32).cast(out.dtype))

@@ -32,7 +32,9 @@ def append(k: Any, v: Any, k_cache: Any, v_cache: Any, positions: Any) -> None:
     if size["D"]:
         heads = max(1, TILE_ELEMENTS // size["D"])
         grid = (size["T"], arguments.ceil_div(size["Hk"], heads))
-        kernel.append[grid](k, v, k_cache, v_cache, positions, BH=heads, D=size["D"])
+        kernel.append.launch(grid, pdl=True)(
+            k, v, k_cache, v_cache, positions, BH=heads, D=size["D"]
+        )
 
 
 declare(

@@ -15,6 +15,8 @@ def append(
 ):
     """Block (t, j): heads j·BH … of token t go to row positions[t]; outside the cache nothing is
     written."""
+    wl.launch_dependents()
+    wl.wait_for_previous()
     t, h = wl.program_id(0), wl.program_id(1) * BH
     row = wl.load(positions[t])
     key = wl.load(k[t, wl.ds(h, BH), wl.ds(0, D)]).cast(wl.f32)

@@ -38,7 +38,9 @@ def linear(x: Any, w: Any, out: Any, bias: Any = None, residual: Any = None) -> 
     if tokens and rows:
         chosen = config.choose(arguments.dtype_name(w), tokens, rows, size["K"])
         grid = arguments.ceil_div(rows, chosen.BN)
-        kernel.linear[grid](x, w, out, bias, residual, T=tokens, **chosen.constants())
+        kernel.linear.launch(grid, pdl=True)(
+            x, w, out, bias, residual, T=tokens, **chosen.constants()
+        )
 
 
 declare(

@@ -21,6 +21,8 @@ def linear(
     Products are summed in f32 in BN × BK partial sums a token, walking along k; they are folded
     once at the end. DEPTH tiles of weights are requested before the first one is used.
     """
+    wl.launch_dependents()
+    wl.wait_for_previous()
     n = wl.program_id(0) * BN
     sums = [wl.zeros((BN, BK), wl.f32)] * T
     for k in wl.range(0, x.shape[1], BK * DEPTH):

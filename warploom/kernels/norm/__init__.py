@@ -28,7 +28,7 @@ def rms_norm(x: Any, weight: Any, out: Any, eps: float) -> None:
     arguments.apart("rms_norm", out, weight=weight)
     arguments.in_place_or_apart("rms_norm", out, x=x)
     if size["H"]:
-        launcher = kernel.rms_norm.launch(size["T"], warps=_warps(size["H"]))
+        launcher = kernel.rms_norm.launch(size["T"], pdl=True, warps=_warps(size["H"]))
         launcher(x, weight, out, eps, **_pieces(size["H"]))
 
 
@@ -45,7 +45,7 @@ def layer_norm(x: Any, weight: Any, bias: Any, out: Any, eps: float) -> None:
     arguments.apart("layer_norm", out, weight=weight, bias=bias)
     arguments.in_place_or_apart("layer_norm", out, x=x)
     if size["H"]:
-        launcher = kernel.layer_norm.launch(size["T"], warps=_warps(size["H"]))
+        launcher = kernel.layer_norm.launch(size["T"], pdl=True, warps=_warps(size["H"]))
         launcher(x, weight, bias, out, eps, **_pieces(size["H"]))
 
 

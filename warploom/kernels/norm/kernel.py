@@ -18,6 +18,8 @@ def rms_norm(
     x: wl.Tensor, weight: wl.Tensor, out: wl.Tensor, eps: wl.f32, BH: wl.const, WHOLE: wl.const
 ):
     """out[t] = (x[t] · 1/√(Σ x[t]²/H + eps)) · weight."""
+    wl.launch_dependents()
+    wl.wait_for_previous()
     t, n = wl.program_id(0), x.shape[1]
     if WHOLE:
         v = wl.load(x[t, wl.ds(0, BH)]).cast(wl.f32)
@@ -47,6 +49,8 @@ def layer_norm(
     WHOLE: wl.const,
 ):
     """out[t] = (d · 1/√(Σ d²/H + eps)) · weight + bias with d = x[t] − Σ x[t]/H."""
+    wl.launch_dependents()
+    wl.wait_for_previous()
     t, n = wl.program_id(0), x.shape[1]
     count = n.cast(wl.f32)
     if WHOLE:

@@ -12,4 +12,4 @@ def advance(positions: Any, by: int = 1) -> None:
     arguments.dtypes("advance", ("i32",), positions=positions)
     arguments.require(size["T"] <= kernel.MOST, "advance", f"{size['T']} positions are too many")
     if size["T"]:
-        kernel.advance[1](positions, by, BT=1 << (size["T"] - 1).bit_length())
+        kernel.advance.launch(1, pdl=True)(positions, by, BT=1 << (size["T"] - 1).bit_length())

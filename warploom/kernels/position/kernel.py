@@ -8,6 +8,8 @@ MOST = 1024
 @wl.kernel
 def advance(positions: wl.Tensor, by: wl.i32, BT: wl.const):
     """positions[t] += by."""
+    wl.launch_dependents()
+    wl.wait_for_previous()
     wl.store(positions[wl.ds(0, BT)], wl.load(positions[wl.ds(0, BT)]) + by)
 
 

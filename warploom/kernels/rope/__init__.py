@@ -46,7 +46,9 @@ def rope(x: Any, positions: Any, inv_freq: Any, out: Any, style: str = "half") -
     )
     heads = max(1, TILE_ELEMENTS // (2 * half))
     grid = (size["T"], arguments.ceil_div(size["H"], heads))
-    _KERNELS[style][grid](x, positions, inv_freq, out, BH=heads, HALF=half, REST=rest)
+    _KERNELS[style].launch(grid, pdl=True)(
+        x, positions, inv_freq, out, BH=heads, HALF=half, REST=rest
+    )
 
 
 declare(

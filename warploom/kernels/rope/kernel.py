@@ -15,6 +15,8 @@ def rope_half(
     REST: wl.const,
 ):
     """Column i of a head turns with column i + HALF; the REST columns after both are copied."""
+    wl.launch_dependents()
+    wl.wait_for_previous()
     t, h = wl.program_id(0), wl.program_id(1) * BH
     angle = wl.load(positions[t]).cast(wl.f32) * wl.load(inv_freq[wl.ds(0, HALF)])
     cos, sin = wl.cos(angle)[None, :], wl.sin(angle)[None, :]
@@ -43,6 +45,8 @@ def rope_interleaved(
     Each column is made from its own and its partner's value. One warp a block reads both before
     it writes either, so `out` may be `x`.
     """
+    wl.launch_dependents()
+    wl.wait_for_previous()
     t, h = wl.program_id(0), wl.program_id(1) * BH
     column = wl.arange(2 * HALF)
     angle = wl.load(positions[t]).cast(wl.f32) * wl.gather(inv_freq, (column // 2,))

@@ -45,5 +45,5 @@ def argmax(logits: Any, out: Any, scratch: tuple[Any, Any]) -> None:
         hint="scratch = sampling.workspace(T, V, like=logits)",
     )
     width = max(32, 1 << (count - 1).bit_length())
-    kernel.piece_argmax[tokens, count](logits, values, indices, BV=PIECE)
-    kernel.pick_piece[tokens](values, indices, out, count, BP=width)
+    kernel.piece_argmax.launch((tokens, count), pdl=True)(logits, values, indices, BV=PIECE)
+    kernel.pick_piece.launch(tokens, pdl=True)(values, indices, out, count, BP=width)

@@ -13,6 +13,8 @@ NEGATIVE_INFINITY = -math.inf
 @wl.kernel
 def piece_argmax(logits: wl.Tensor, values: wl.Tensor, indices: wl.Tensor, BV: wl.const):
     """Block (t, j): largest of columns j·BV … of row t, and its column."""
+    wl.launch_dependents()
+    wl.wait_for_previous()
     t, j = wl.program_id(0), wl.program_id(1)
     v = wl.load(logits[t, wl.ds(j * BV, BV)], other=NEGATIVE_INFINITY).cast(wl.f32)
     wl.store(values[t, wl.ds(j, 1)], wl.max(v, 0, keepdims=True))
@@ -22,6 +24,8 @@ def piece_argmax(logits: wl.Tensor, values: wl.Tensor, indices: wl.Tensor, BV: w
 @wl.kernel
 def pick_piece(values: wl.Tensor, indices: wl.Tensor, out: wl.Tensor, pieces: wl.i32, BP: wl.const):
     """The index kept by the piece with the largest value, among `pieces` ≤ BP of a row."""
+    wl.launch_dependents()
+    wl.wait_for_previous()
     t = wl.program_id(0)
     v = wl.load(values.rows(0, pieces, axis=1)[t, wl.ds(0, BP)], other=NEGATIVE_INFINITY)
     best = wl.load(indices[t, wl.scalar(wl.argmax(v, 0))])
