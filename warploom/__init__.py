@@ -59,6 +59,16 @@ if TYPE_CHECKING:
         tanh,
         where,
     )
+    from warploom.language.atomic import (
+        atomic_add,
+        atomic_and,
+        atomic_cas,
+        atomic_exchange,
+        atomic_max,
+        atomic_min,
+        atomic_or,
+        atomic_xor,
+    )
     from warploom.language.barrier import barrier, fence, fence_async, named_barrier
     from warploom.language.control import range, unroll
     from warploom.language.copy import copy_async, copy_commit, copy_wait
@@ -110,6 +120,8 @@ _MODULES = {
     "base.errors": "CheckError CompileError Error LaunchError ModelError ShapeError",
     "language.arithmetic": "abs ceil cos erf exp exp2 floor fma log log2 maximum minimum rcp round "
     "rsqrt sin sqrt tanh where",
+    "language.atomic": "atomic_add atomic_and atomic_exchange atomic_max "
+    "atomic_min atomic_or atomic_cas atomic_xor",
     "language.barrier": "barrier fence fence_async named_barrier",
     "language.control": "range unroll",
     "language.copy": "copy_async copy_commit copy_wait",
@@ -163,6 +175,14 @@ __all__ = [
     "arange",
     "argmax",
     "argmin",
+    "atomic_add",
+    "atomic_and",
+    "atomic_cas",
+    "atomic_exchange",
+    "atomic_max",
+    "atomic_min",
+    "atomic_or",
+    "atomic_xor",
     "ballot",
     "barrier",
     "bf16",

@@ -465,3 +465,17 @@ def test_n21_eight_bits(device, target):
             out = device.empty((1,), kind)
             casts_f64[1](out, float(number))
             same(device.get(out), convert(np.array([number]), target))
+
+
+@wl.kernel
+def added_in_memory(x: wl.Tensor, by: wl.Tensor, N: wl.const):
+    wl.atomic_add(x[wl.ds(0, N)], wl.load(by[wl.ds(0, N)]))
+
+
+def test_n22_atomic_sums_flush_denormals(device):
+    tiny, small = np.float32(np.finfo(np.float32).tiny), np.float32(1e-40)
+    x = np.array([small, tiny, 0.0, -small, 1.0, -0.0, tiny], np.float32)
+    by = np.array([small, -small, small, -0.0, -1.0, -small, -tiny * 1.5], np.float32)
+    out = device.put(x)
+    added_in_memory[1](out, device.put(by), N=7)
+    same(device.get(out), np.array([0.0, tiny, 0.0, -0.0, 0.0, -0.0, -0.0], np.float32))

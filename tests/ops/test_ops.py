@@ -6,6 +6,7 @@ import pytest
 
 from tests.ops import (
     arithmetic,
+    atomic,
     control,
     debug,
     grid,
@@ -28,7 +29,20 @@ from warploom.ir.parser import parse_kernel
 from warploom.testing.devices import SimDevice
 
 FAMILIES = (
-    *(arithmetic, control, debug, lanes, mbarrier, memory, registers, scalar, shared, tensor, tile),
+    *(
+        arithmetic,
+        atomic,
+        control,
+        debug,
+        lanes,
+        mbarrier,
+        memory,
+        registers,
+        scalar,
+        shared,
+        tensor,
+        tile,
+    ),
     *(sync, tma, wgmma, grid),
 )
 CASES: list[Case] = [case for family in FAMILIES for case in family.CASES]

@@ -32,6 +32,8 @@ _PTX = (
     ("st.global", "st.global."),
     ("ld.shared", "ld.shared."),
     ("st.shared", "st.shared."),
+    ("atom", "atom."),
+    ("atom", "red."),
     ("shfl", "shfl.sync."),
     ("vote", "vote.sync."),
     ("bar.warp", "bar.warp.sync"),
@@ -120,6 +122,8 @@ def _of(op: Op) -> tuple[tuple[str, int], ...]:
             return (("ld.global.nc" if op.read_only else "ld.global", 1),)
         case global_memory.Store():
             return (("st.global", _registers(op.offset)),)
+        case global_memory.Atomic():
+            return (("atom", _registers(op.offset)),)
         case shared_memory.Load():
             return (("ld.shared", _registers(op.offset)),)
         case shared_memory.Store():

@@ -18,7 +18,7 @@ from warploom.codegen.registry import emits
 from warploom.codegen.state import Emitter, Fault
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import UNKNOWN, Loc, Stage
-from warploom.ir.ops.global_memory import Store
+from warploom.ir.ops.global_memory import Atomic, Store
 from warploom.ir.ops.shared_memory import BufferOp
 from warploom.ir.roles import lines_of_roles
 from warploom.ir.types import Scalar, Tensor
@@ -89,7 +89,7 @@ def _parameters(out: Emitter) -> list[str]:
     """The declarations of the launch words; enters the names of addresses, extents, strides,
     maps."""
     kernel = out.kernel
-    stored = {op.tensor for op in walk(kernel.body) if isinstance(op, Store)}
+    stored = {op.tensor for op in walk(kernel.body) if isinstance(op, Atomic | Store)}
     declared = []
     for word in kernel.words():
         param = kernel.params[word.param]

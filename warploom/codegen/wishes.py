@@ -21,7 +21,7 @@ def wishes(kernel: Kernel) -> dict[Value, str]:
     """
     found: dict[Value, str] = {}
     for op in reversed(list(walk(kernel.body))):
-        if isinstance(op, global_memory.Load | global_memory.Store):
+        if isinstance(op, global_memory.Load | global_memory.Store | global_memory.Atomic):
             tensor = op.tensor.name or "x"
             parts = (op.base, "base"), (op.offset, "at"), (op.predicate, "in")
             for value, part in parts:

@@ -33,10 +33,12 @@ from warploom.ir.types import Scalar as ScalarType
 from warploom.ir.types import Tensor as TensorType
 from warploom.language import (
     arithmetic,
+    atomic,
     barrier,
     control,
     copy,
     debug,
+    grid,
     lanes,
     pipe,
     product,
@@ -46,6 +48,7 @@ from warploom.language import (
     shared,
     tensor,
     tile,
+    turns,
 )
 from warploom.language import regions as language_regions
 from warploom.language.context import Building, building
@@ -56,10 +59,12 @@ __all__ = ["ParamSpec", "build"]
 RULES = (branches, calls, expressions, loops, regions, statements, while_loops)
 FAMILIES = (
     arithmetic,
+    atomic,
     barrier,
     control,
     copy,
     debug,
+    grid,
     lanes,
     pipe,
     product,
@@ -70,6 +75,7 @@ FAMILIES = (
     shared,
     tensor,
     tile,
+    turns,
 )
 
 

@@ -158,7 +158,7 @@ class Integers:
 def _verify(op: Op, integers: Integers) -> None:
     if isinstance(op, global_memory.Load | shared_memory.Load):
         _verify_access(op, op.result, integers, writes=False)
-    elif isinstance(op, global_memory.Store | shared_memory.Store):
+    elif isinstance(op, global_memory.Store | global_memory.Atomic | shared_memory.Store):
         _verify_access(op, op.value, integers, writes=True)
     elif isinstance(op, debug.PrintTile):
         layout = _layout(op.value)
@@ -185,7 +185,11 @@ def _equal(found: np.ndarray, wanted: np.ndarray, what: str) -> None:
 
 
 def _verify_access(
-    op: global_memory.Load | global_memory.Store | shared_memory.Load | shared_memory.Store,
+    op: global_memory.Load
+    | global_memory.Store
+    | global_memory.Atomic
+    | shared_memory.Load
+    | shared_memory.Store,
     moved: Value,
     integers: Integers,
     *,

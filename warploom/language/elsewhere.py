@@ -4,7 +4,6 @@ from __future__ import annotations
 
 _NO_THREADS = "`wl.thread_id()`, a tile; `wl.program_id(axis)` says which block it is"
 _NO_BARRIER = "nothing: the compiler puts barriers where threads exchange data"
-_NO_ATOMICS = "a store by each block to a place of its own, and a second kernel that adds them up"
 _PRODUCT = (
     "`wl.sum(a[:, :, None] * b[None, :, :], axis=1)` of tiles, "
     "`wl.dot_async` of shared tiles in a role"
@@ -47,10 +46,6 @@ OF_PACKAGE = {
     "gridDim": "`wl.num_programs(axis)`",
     "syncthreads": _NO_BARRIER,
     "debug_barrier": _NO_BARRIER,
-    "atomic_add": _NO_ATOMICS,
-    "atomic_max": _NO_ATOMICS,
-    "atomic_min": _NO_ATOMICS,
-    "atomic_cas": _NO_ATOMICS,
     "dot": _PRODUCT,
     "matmul": _PRODUCT,
     "make_block_ptr": _WINDOW,

@@ -152,7 +152,8 @@ def _slice(entry: slice, argument: str) -> tuple[Value, int]:
     return start, size
 
 
-def _need_window(given: Any, argument: str, verb: str) -> Window:
+def need_window(given: Any, argument: str, verb: str) -> Window:
+    """An argument that must be a window of a tensor, of the function `verb`."""
     if isinstance(given, Window):
         return given
     if isinstance(given, Tensor):
@@ -167,6 +168,38 @@ def _need_window(given: Any, argument: str, verb: str) -> Window:
     raise not_a("a window of a tensor, such as `x[wl.ds(start, SIZE)]`,", given, argument)
 
 
+def stored(place: Window, value: Arithmetic, argument: str, verb: str) -> Value:
+    """A value as a tile of a window's shape and of the tensor's dtype; numbers and scalars are
+    repeated."""
+    tensor = place.tensor
+    given = operand(value, argument, "a tile, a scalar or a number")
+    if isinstance(value, Tile):
+        tile = value.value
+    else:
+        tile = core.spread(element(given, tensor.dtype, argument), place.shape)
+    dtype = core.dtype_of(tile)
+    if dtype != tensor.dtype:
+        raise Refused(
+            "T010",
+            f"{core.with_article(dtype)} tile is {verb} to a tensor of {tensor.dtype}",
+            argument=argument,
+            label=f"this is {dtype}",
+            notes=(core.describe(tile), repr(tensor)),
+            hint=f"`{tile.name or 't'}.cast({tensor.root.name}.dtype)`",
+        )
+    shape = core.shape_of(tile)
+    if shape != place.shape:
+        raise Refused(
+            "T011",
+            f"a tile of shape {core.shape_text(shape or ())} is {verb} to a window of shape "
+            f"{core.shape_text(place.shape)}",
+            argument=argument,
+            notes=(core.describe(tile), repr(place)),
+            hint=_shape_hint(shape or (), place.shape),
+        )
+    return tile
+
+
 @vocabulary
 def load(window: Window, other: Arithmetic = 0) -> Any:
     """Read a window of a tensor. Elements outside the tensor are `other`. All dtypes.
@@ -176,9 +209,9 @@ def load(window: Window, other: Arithmetic = 0) -> Any:
     Since: sm_80.
     PTX: ld.global, with predicates where the window may leave the tensor.
     """
-    place = _need_window(window, "window", "load")
+    place = need_window(window, "window", "load")
     tensor, b = place.tensor, builder()
-    filler = None if _is_zero(other) else _element(other, tensor.dtype, "other")
+    filler = None if _is_zero(other) else element(other, tensor.dtype, "other")
     if not place.shape and all(size is None for size in place.sizes):
         made = b.emit(scalars.Load(tensor=tensor.value, indices=place.starts, other=filler))
         return Scalar(made)
@@ -198,33 +231,9 @@ def store(window: Window, value: Arithmetic) -> None:
     Since: sm_80.
     PTX: st.global, with predicates where the window may leave the tensor.
     """
-    place = _need_window(window, "window", "store")
+    place = need_window(window, "window", "store")
     tensor = place.tensor
-    given = operand(value, "value", "a tile, a scalar or a number")
-    if isinstance(value, Tile):
-        tile = value.value
-    else:
-        tile = core.spread(_element(given, tensor.dtype, "value"), place.shape)
-    dtype = core.dtype_of(tile)
-    if dtype != tensor.dtype:
-        raise Refused(
-            "T010",
-            f"{core.with_article(dtype)} tile is stored to a tensor of {tensor.dtype}",
-            argument="value",
-            label=f"this is {dtype}",
-            notes=(core.describe(tile), repr(tensor)),
-            hint=f"`{tile.name or 't'}.cast({tensor.root.name}.dtype)`",
-        )
-    shape = core.shape_of(tile)
-    if shape != place.shape:
-        raise Refused(
-            "T011",
-            f"a tile of shape {core.shape_text(shape or ())} is stored to a window of shape "
-            f"{core.shape_text(place.shape)}",
-            argument="value",
-            notes=(core.describe(tile), repr(place)),
-            hint=_shape_hint(shape or (), place.shape),
-        )
+    tile = stored(place, value, "value", "stored")
     builder().add(
         tiles.Store(tensor=tensor.value, value=tile, starts=place.starts, sizes=place.sizes)
     )
@@ -275,7 +284,7 @@ def gather(
             hint="one element at scalar indices is `wl.load(x[i, …])`",
         )
     spread = tuple(v if core.shape_of(v) is None else core.spread(v, shape) for v in values)
-    filler = None if _is_zero(other) else _element(other, x.dtype, "other")
+    filler = None if _is_zero(other) else element(other, x.dtype, "other")
     made = tiles.Gather(
         tensor=x.value,
         indices=spread,
@@ -317,7 +326,7 @@ def _is_zero(given: Any) -> bool:
     return isinstance(given, bool | int | float) and not given and str(given) != "-0.0"
 
 
-def _element(given: Any, dtype: DType, argument: str) -> Value:
+def element(given: Any, dtype: DType, argument: str) -> Value:
     """One element of a tensor's dtype: a number takes it, a scalar must have it."""
     if isinstance(given, Tile):
         raise Refused("T017", "one value is needed here, not a tile", argument=argument)

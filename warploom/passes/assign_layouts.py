@@ -30,6 +30,7 @@ Relation = Callable[[Layout], Layout | None]  # None: no such slice, the value g
 _ELEMENTWISE = (tile.Binary, tile.Unary, tile.Fma, tile.Compare, tile.Select, tile.Cast)
 _FREE = (tile.Splat, tile.Arange)
 _ACCESS_BYTES = 16
+_ACCESSES = (tile.Load, tile.Store, tile.Atomic, tile.Gather, shared.Load, shared.Store)
 _OF_PRODUCTS = (wgmma.Begin, wgmma.Dot, wgmma.Settle, wgmma.Wait)
 _OF_THREADS = (lanes.Number, lanes.Read, lanes.Vote)
 _DICTATED = (*_OF_PRODUCTS, *_OF_THREADS)
@@ -150,19 +151,18 @@ class _Classes:
         elif isinstance(op, _DICTATED):
             self.join(op.result, *_sharing(op))
             self.anchor(op.result, _dictated(op, warps))
-        elif isinstance(op, tile.Load | tile.Store | shared.Load | shared.Store | tile.Gather):
+        elif isinstance(op, _ACCESSES):
             self.note_access(op)
         else:
             for large, small, rule in _relations(op):
                 self.relate(large, small, rule)
 
-    def note_access(
-        self, op: tile.Load | tile.Store | shared.Load | shared.Store | tile.Gather
-    ) -> None:
+    def note_access(self, op: Op) -> None:
         """What moves to or from memory wants wide accesses."""
-        if isinstance(op, tile.Gather):
+        if isinstance(op, tile.Gather | tile.Atomic):
             self.join(op.result, *(v for v in op.operand_values() if isinstance(v.type, Tile)))
-            self.touch(op.result, _ACCESS_BYTES // 4)
+            # One element an atomic access: neighbours go to neighbouring lanes.
+            self.touch(op.result, _ACCESS_BYTES // (4 if isinstance(op, tile.Gather) else 1))
             return
         moved = op.value if isinstance(op, tile.Store | shared.Store) else op.result
         dtype = tile.tile_of(moved).dtype

@@ -16,6 +16,7 @@ from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Op
 from warploom.ir.ops import tma, wgmma
 from warploom.ir.ops.control import If, Loop, OneThread
+from warploom.ir.ops.global_memory import Atomic
 from warploom.ir.ops.roles import Split
 from warploom.ir.ops.sync import Arrive, Barrier, FenceAsync, WarpSync
 from warploom.passes.touches import COPY, PRODUCT, Memory, Touch, arrives
@@ -91,9 +92,14 @@ class _Inserter:
                 self.roles(op, state, ops)
             else:
                 state = self.meet(op, self.accesses(op), state, ops)
+                if isinstance(op, Atomic) and op.releases:
+                    state = self.publish(op, state, ops)
                 state = self.hand_over(op, state, ops)
                 state = self.after(op, state)
             ops.append(op)
+            if isinstance(op, Atomic) and op.acquires and not op.returns:
+                ops.append(self.barrier("an acquire, then what the role does", op))
+                state = state.met()
         block.ops = ops
         return state
 
@@ -162,6 +168,12 @@ class _Inserter:
             state = replace(state, unfenced=_NONE)
         ops.append(self.barrier(why, op))
         return state.met()
+
+    def publish(self, op: Op, state: Open, ops: list[Op]) -> Open:
+        """All warps meet before some threads publish what all did."""
+        if ops and isinstance(ops[-1], WarpSync if self.warps == 1 else Barrier):
+            return state  # they have just met
+        return self.settle("what the role did, then its release", op, False, state, ops)
 
     def one_thread(self, op: OneThread, state: Open, ops: list[Op]) -> Open:
         """All warps meet before one thread goes on alone with what others did."""

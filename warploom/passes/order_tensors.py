@@ -133,7 +133,7 @@ class _Inserter:
     # ---- accesses ------------------------------------------------------------------------------
 
     def touch(self, op: Op) -> _Touch | None:
-        if not isinstance(op, tile.Load | tile.Store | tile.Gather | scalar.Load):
+        if not isinstance(op, tile.Load | tile.Store | tile.Atomic | tile.Gather | scalar.Load):
             return None
         root, origins = self.root(op.tensor)
         storage = self.storages.get(root)
@@ -148,7 +148,8 @@ class _Inserter:
             window = tuple(self.edges(op.starts, op.sizes, origins))
             moved = op.value if isinstance(op, tile.Store) else op.result
             layout = moved.type.layout if isinstance(moved.type, Tile) else None
-        return _Touch(storage, root, isinstance(op, tile.Store), window, layout)
+        writes = isinstance(op, tile.Store | tile.Atomic)
+        return _Touch(storage, root, writes, window, layout)
 
     def root(self, view: Value) -> tuple[Value, list[Affine]]:
         """The argument behind a view, and where the view starts on each axis."""

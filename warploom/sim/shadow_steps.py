@@ -363,6 +363,21 @@ def store(t: Translator, op: global_memory.Store) -> Step:
     return step
 
 
+@shadows(global_memory.Atomic)
+def atomic(t: Translator, op: global_memory.Atomic) -> Step:
+    """The operands are an output; what was there is as written as the memory."""
+    access, d = Global(t, op), t.slot(op.result)
+    given = [t.slot(v) for v in (op.value, op.expected) if v is not None]
+
+    def step(s: Slots, m: Batch) -> None:
+        at = access.place(s, m)
+        _addresses(m, op, at, access.base, access.offset, access.predicate)
+        matters(m, op, "changes a tensor", *given)
+        m.shadow[d] = _read(m, op, at)
+
+    return step
+
+
 @shadows(shared_memory.Store)
 def store_shared(t: Translator, op: shared_memory.Store) -> Step:
     """Storing to shared memory is no output: the memory becomes as written as the value."""

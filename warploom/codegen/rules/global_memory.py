@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warploom.codegen import access_helpers
+from warploom.codegen import access_helpers, atomic_helpers
 from warploom.codegen.places import Place
 from warploom.codegen.registry import emits
 from warploom.codegen.state import Emitter, dtype_of, extents_of
@@ -39,6 +39,29 @@ def store(out: Emitter, op: ops.Store) -> None:
     store_groups(out, op.value, name, op.offset, op.predicate, op.axis, op.vec, _at(out, op))
 
 
+@emits(ops.Atomic)
+def atomic(out: Emitter, op: ops.Atomic) -> None:
+    bare = not op.returns and atomic_helpers.has_bare_form(op.kind, op.order)
+    name = atomic_helpers.atomic(
+        *(out.prelude, dtype_of(op.value), op.kind, op.order, op.scope),
+        bare=bare,
+        guarded=op.predicate is not None,
+    )
+    operands = [op.offset, op.expected, op.value, op.predicate]
+    places = [out.place(v) for v in operands if v is not None]
+    declaration, to = "", ""
+    if op.returns:
+        place, declaration = out.declare(op.result, "old")
+        declaration = declaration if place.array else f"{declaration}{place.root}; "
+        places.append(place)
+    found = out.walk(extents_of(op.offset), *places)
+    where, *given = found.registers
+    if op.returns:
+        to = f"{given.pop()} = "
+    arguments = ", ".join((_moved(_at(out, op), " + ", where), *given))
+    out.lines.add(f"{declaration}{found.header}{to}{name}({arguments});")
+
+
 @emits(ops.LoadScalar)
 def load_scalar(out: Emitter, op: ops.LoadScalar) -> None:
     guard = guard_of(op.predicate, op.other)
@@ -51,7 +74,7 @@ def load_scalar(out: Emitter, op: ops.LoadScalar) -> None:
     out.lines.add(f"{declaration}{place.only}; {name}({', '.join(arguments)});")
 
 
-def _at(out: Emitter, op: ops.Load | ops.Store | ops.LoadScalar) -> str:
+def _at(out: Emitter, op: ops.Load | ops.Store | ops.Atomic | ops.LoadScalar) -> str:
     """tensor + base, in pointer arithmetic, so that sums of offsets do not wrap."""
     return _moved(out.place(op.tensor).root, " + ", out.scalar(op.base))
 

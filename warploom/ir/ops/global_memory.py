@@ -8,6 +8,7 @@ whole groups.
 
 from __future__ import annotations
 
+from warploom.base.dtypes import DType, f32, i32, i64
 from warploom.ir.op import (
     Actor,
     Complaint,
@@ -23,9 +24,23 @@ from warploom.ir.op import (
 )
 from warploom.ir.ops.registers import regs_of
 from warploom.ir.ops.scalar import least_uniform, scalar_of, tensor_of
+from warploom.ir.ops.sync import SCOPES
 from warploom.ir.types import Regs, Scalar, Type, Uniformity, broadcast
 
+ATOMIC = ("add", "max", "min", "and", "or", "xor", "exchange", "cas")
+ATOMIC_DTYPES = (f32, i32, i64)
+ORDERS = ("relaxed", "acquire", "release", "acq_rel")
 CACHE = ("", "evict_first", "evict_last", "no_allocate")
+
+
+def check_atomic(kind: str, dtype: DType, order: str, scope: str, has_expected: bool) -> None:
+    """Rules of atomic operations at every stage; floats are added and exchanged only."""
+    check(kind in ATOMIC, f"atomic {kind!r}")
+    floats = dtype.is_float and kind not in ("add", "exchange")
+    check(dtype in ATOMIC_DTYPES and not floats, f"no atomic {kind} of {dtype}")
+    check(order in ORDERS, f"order {order!r}")
+    check(scope in SCOPES, f"scope {scope!r}")
+    check(has_expected == (kind == "cas"), f"atomic {kind} with an expected value or without")
 
 
 def grouped(extents: tuple[int, ...], axis: int, vec: int) -> tuple[int, ...]:
@@ -94,6 +109,55 @@ class Store(Op):
         check(self.cache in CACHE, f"cache policy {self.cache!r}")
         check(regs_of(self.value).dtype == tensor_of(self.tensor).dtype, "stored dtype")
         check_access(self.offset, self.predicate, regs_of(self.value).extents, self.axis, self.vec)
+
+
+@op(
+    "global_memory.atomic",
+    stages=Stage.MACHINE,
+    effects=(Effect.READ_GLOBAL, Effect.WRITE_GLOBAL, Effect.SYNC),
+)
+class Atomic(Op):
+    """Change each element where the predicate holds in one step, and give what was there (zero
+    where the predicate is false). `cas` stores `value` where the element is `expected`.
+
+    `returns` false: nobody asks for the result. An `order` with release comes after all that the
+    role did, one with acquire before all that it does (insert_role_barriers sees to it). A sum of
+    f32 takes denormals for zero. PTX atom, red."""
+
+    tensor: Value = operand()
+    value: Value = operand()
+    base: Value = operand()
+    offset: Value = operand()
+    expected: Value | None = optional()
+    predicate: Value | None = optional()
+    kind: str = attribute()
+    order: str = attribute(default="relaxed")
+    scope: str = attribute(default="gpu")
+    returns: bool = attribute(default=True)
+    axis: int = attribute(default=0)
+    vec: int = attribute(default=1)
+
+    @property
+    def releases(self) -> bool:
+        """Whether what the role did before is published by this."""
+        return self.order in ("release", "acq_rel")
+
+    @property
+    def acquires(self) -> bool:
+        """Whether the role sees after this what others published."""
+        return self.order in ("acquire", "acq_rel")
+
+    def infer(self) -> tuple[Type, ...]:
+        held = regs_of(self.value)
+        return (Regs(held.dtype, held.extents),)
+
+    def verify(self) -> None:
+        dtype = tensor_of(self.tensor).dtype
+        check_atomic(self.kind, dtype, self.order, self.scope, self.expected is not None)
+        for held in (self.value, *([] if self.expected is None else [self.expected])):
+            check(regs_of(held).dtype == dtype, f"{held} for a tensor of {dtype}")
+        check(self.vec == 1, "an atomic operation takes one element at a time")
+        check_access(self.offset, self.predicate, regs_of(self.value).extents, self.axis, 1)
 
 
 @op(

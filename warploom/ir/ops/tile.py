@@ -19,6 +19,7 @@ from warploom.ir.op import (
     optional,
 )
 from warploom.ir.ops.arithmetic import ARG_FOLD, FOLD, binary_dtype, compare_dtype, unary_dtype
+from warploom.ir.ops.global_memory import ATOMIC_DTYPES, check_atomic
 from warploom.ir.ops.scalar import scalar_of, tensor_of
 from warploom.ir.types import Scalar, Tile, Type, Uniformity
 
@@ -92,6 +93,40 @@ class Store(Op):
         window = tuple(n for n in self.sizes if n is not None)
         check(v.shape == window, f"tile {v.shape} stored to window {window}")
         check(v.dtype == t.dtype, f"{v.dtype} stored to a tensor of {t.dtype}")
+
+
+@op(
+    "tile.atomic",
+    stages=_TILE,
+    effects=(Effect.READ_GLOBAL, Effect.WRITE_GLOBAL, Effect.SYNC),
+    executes=Actor.ROLE,
+    dtypes=ATOMIC_DTYPES,
+)
+class Atomic(Op):
+    """Change the elements of a window (as in `tile.load`), each in one step, and give what was
+    there; elements outside the tensor are left alone and give zero. `global_memory.atomic` says
+    what the kinds and orders are."""
+
+    tensor: Value = operand()
+    value: Value = operand()
+    starts: tuple[Value, ...] = operands()
+    expected: Value | None = optional()
+    sizes: tuple[int | None, ...] = attribute()
+    kind: str = attribute()
+    order: str = attribute(default="relaxed")
+    scope: str = attribute(default="gpu")
+
+    def infer(self) -> tuple[Type, ...]:
+        return (Tile(tile_of(self.value).dtype, tile_of(self.value).shape),)
+
+    def verify(self) -> None:
+        t = tensor_of(self.tensor)
+        check_atomic(self.kind, t.dtype, self.order, self.scope, self.expected is not None)
+        check(len(self.sizes) == t.rank == len(self.starts), f"{len(self.sizes)} axes")
+        window = tuple(n for n in self.sizes if n is not None)
+        for given in (self.value, *([] if self.expected is None else [self.expected])):
+            v = tile_of(given)
+            check(v.shape == window and v.dtype == t.dtype, f"{given} for a window {window}")
 
 
 @op("tile.gather", stages=_TILE, effects=(Effect.READ_GLOBAL,), executes=Actor.ROLE, dtypes=_DATA)

@@ -88,6 +88,7 @@ class Lowering:
         self.target = target
         self.facts = ScalarFacts.of(kernel.body)
         self._uses = _tensor_uses(kernel)
+        self._used = {v for op in walk(kernel.body) for v in op.operand_values()}
         self.values: dict[Value, Value] = {}
         self.places: dict[Value, SharedPlace] = {}
         self.barrier_makers: dict[Block, OneThread] = {}  # by the block that they stand in
@@ -97,6 +98,10 @@ class Lowering:
     def tensor_uses(self, tensor: Value) -> set[type[Op]]:
         """What kinds of operation access a tensor anywhere in the kernel before lowering."""
         return self._uses.get(_whole(tensor), set())
+
+    def is_used(self, value: Value) -> bool:
+        """Whether any operation before lowering reads a value."""
+        return value in self._used
 
     def begin_role(self) -> None:
         """Coordinates depend on nothing but lane and warp, so they are made once, before all else

@@ -8,7 +8,7 @@ a time and joined at the access.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import gcd
+from math import gcd, prod
 
 from warploom.base.dtypes import DType, i32, i64
 from warploom.ir.layout.layout import Layout
@@ -16,6 +16,12 @@ from warploom.ir.op import Value
 from warploom.ir.ops import global_memory, registers, scalar, tensor, tile
 from warploom.ir.types import Regs, Tensor, Tile
 from warploom.passes.lowering.context import Lowering, lowers
+from warploom.passes.lowering.exchange import (
+    get_from_scratch,
+    put_to_scratch,
+    row_major,
+    scratch,
+)
 
 _ACCESS_BYTES = 16
 
@@ -122,8 +128,10 @@ def window(
     layout: Layout,
     *,
     writes: bool,
+    widest: int = _ACCESS_BYTES,
 ) -> Access:
-    """Everything an access to a window needs. `starts` are of the tile stage."""
+    """Everything an access of at most `widest` bytes to a window needs. `starts` are of the tile
+    stage."""
     rank = len(layout.shape)
     windows = [axis for axis, n in enumerate(sizes) if n is not None]
     vec_axis, vec = max(rank - 1, 0), 1
@@ -131,6 +139,7 @@ def window(
         for t, axis in enumerate(windows):
             if view.type.cls.strides[axis] == "1":
                 vec_axis, vec = t, access_width(lower, view, starts, axis, t, layout)
+    vec = min(vec, max(1, widest // view.type.dtype.bytes))
     lowered = [lower.get(s) for s in starts]
     base = base_of(lower, view, list(lowered))
     predicate = _scalar_bounds(lower, view, starts, sizes, rank)
@@ -268,6 +277,35 @@ def store(lower: Lowering, op: tile.Store) -> None:
             vec=access.vec,
         )
     )
+
+
+@lowers(tile.Atomic)
+def atomic(lower: Lowering, op: tile.Atomic) -> None:
+    """What was there is known to the threads that asked; the others of the role get it through
+    shared memory, whose barrier an acquire needs too (insert_role_barriers puts one where
+    nobody asks)."""
+    view, layout = view_of(lower, op.tensor), lower.layout(op.value)
+    access = window(lower, view, op.starts, op.sizes, layout, writes=True, widest=1)
+    returns = lower.is_used(op.result)
+    made = global_memory.Atomic(
+        tensor=view.root,
+        value=lower.whole(op.value),
+        base=access.base,
+        offset=access.offset,
+        expected=None if op.expected is None else lower.whole(op.expected),
+        predicate=access.predicate,
+        kind=op.kind,
+        order=op.order,
+        scope=op.scope,
+        returns=returns,
+        axis=access.axis,
+    )
+    lower.put(op.result, lower.build.emit(made))
+    if returns and (made.acquires or layout.replicas):
+        strides, dtype = row_major(layout.shape), registers.regs_of(made.result).dtype
+        buffer = scratch(lower, dtype, prod(layout.shape))
+        put_to_scratch(lower, buffer, op.result, strides)
+        lower.put(op.result, get_from_scratch(lower, buffer, layout, dtype, strides))
 
 
 @lowers(tile.Gather)

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 class Global:
     """Where an access of global memory goes."""
 
-    def __init__(self, t: Translator, op: global_memory.Load | global_memory.Store) -> None:
+    def __init__(
+        self, t: Translator, op: global_memory.Load | global_memory.Store | global_memory.Atomic
+    ) -> None:
         self.op = op
         self.tensor, self.base, self.offset = t.slot(op.tensor), t.slot(op.base), t.slot(op.offset)
         self.predicate = t.optional(op.predicate)
@@ -88,6 +90,65 @@ def mark(at: Place) -> None:
     assert at.memory.shadow is not None
     flag = np.full((1,) * (len(at.plan.shape[0]) + 3), written(at.memory))
     put(Place(at.memory.shadow, at.plan, at.span, at.mask), flag)
+
+
+# ---- atomic ------------------------------------------------------------------------------------
+
+
+@simulates(global_memory.Atomic)
+def atomic(t: Translator, op: global_memory.Atomic) -> Step:
+    """One element after the other, block by block, in the order of registers, warps and lanes."""
+    place, value, d = Global(t, op).place, t.slot(op.value), t.slot(op.result)
+    expected, change = t.optional(op.expected), _CHANGES[op.kind]
+
+    def step(s: Slots, m: Batch) -> None:
+        at = place(s, m)
+        if not at.memory.writable:
+            faults.read_only(m, op, at.memory)
+            return
+        given = dense(s[value])
+        wanted = given if expected < 0 else dense(s[expected])
+        flags = np.array(True) if at.mask is None else dense(at.mask)
+        arrays = (at.plan.elements + at.span.shift, given, wanted, flags)
+        # Every block does it, even where all name one element.
+        shape = np.broadcast_shapes(*(a.shape for a in arrays), (m.count, 1, 1))
+        places, given, wanted, flags = (
+            np.moveaxis(np.broadcast_to(a, shape), -3, 0) for a in arrays
+        )
+        found = np.zeros(places.shape, given.dtype)
+        for index in zip(*np.nonzero(flags), strict=True):
+            old = at.memory.flat[places[index]]
+            found[index] = old
+            at.memory.flat[places[index]] = change(old, given[index], wanted[index])
+        s[d] = np.moveaxis(found, 0, -3)
+        if at.memory.shadow is not None and op.kind == "exchange":
+            mark(at)
+
+    return step
+
+
+def _sum(old: Any, new: Any, _: Any) -> Any:
+    """Integers wrap; the unit that adds f32 in memory takes denormals for zero."""
+    with np.errstate(all="ignore"):
+        if np.asarray(old).dtype != np.float32:
+            return old + new
+        return _flushed(_flushed(old) + _flushed(new))
+
+
+def _flushed(x: np.float32) -> np.float32:
+    return np.copysign(np.float32(0), x) if abs(x) < np.finfo(np.float32).tiny else x
+
+
+_CHANGES: dict[str, Any] = {
+    "add": _sum,
+    "max": lambda old, new, _: max(old, new),
+    "min": lambda old, new, _: min(old, new),
+    "and": lambda old, new, _: old & new,
+    "or": lambda old, new, _: old | new,
+    "xor": lambda old, new, _: old ^ new,
+    "exchange": lambda old, new, _: new,
+    "cas": lambda old, new, expected: new if old == expected else old,
+}
 
 
 # ---- one element -------------------------------------------------------------------------------
