@@ -235,6 +235,29 @@ def test_views_of_every_argument(device, seen_as, how):
         same(device, out, expected)
 
 
+@pytest.mark.case("C19")
+@pytest.mark.parametrize("rows", [60, 63])
+def test_a_view_after_the_aligned_whole(device, rows):
+    """What a view lacks is seen although the whole array came first; it costs one variant."""
+    base = integers(rows + 2, 72)
+    right = device.put(integers(64, 40))
+    views = {
+        "whole": base[:rows, :64].copy(),
+        "rows from the second on": base[1 : rows + 1, :64],
+        "columns from the fourth on": base[:rows, 3:67],
+        "step of 65": np.ndarray((rows, 64), F16, base, 0, (130, 2)),
+        "transposed": integers(64, rows).T,
+    }
+    for what, view in views.items():
+        held = device.put_strided(view)
+        before = wl.stats()
+        made = [device.get(gemm.matmul(held, right, dtype=F32)) for _ in range(2)]
+        fresh = sum(wl.stats().variants.values()) - sum(before.variants.values())
+        assert fresh <= 1, what
+        for one in made:
+            assert np.array_equal(one, reference.matmul(view, integers(64, 40))), what
+
+
 # ---- results -----------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@ tiles. `plain` takes what the copy engine cannot. Knows nothing of which shape d
 """
 
 import warploom as wl
+from warploom.kernels.activation.kernel import gelu_by_erf
 from warploom.kernels.schedule import Grid
 
 
@@ -196,6 +197,16 @@ def _pingpong(make):
     a, b, out = make.randn((200, 136), wl.bf16), make.randn((136, 72), wl.bf16), (200, 72)
     constants = {"B_T": False, "BM": 64, "BN": 64, "EN": 64, "STAGES": 3, "PINGPONG": True}
     return gemm.launch(3).call(a, b, make.empty(out, wl.bf16), **constants)
+
+
+@gemm.example("whole")
+def _whole(make):
+    """Everything that an epilogue may have, on the largest tile: what takes longest to compile."""
+    a, b = make.randn((160, 72), wl.bf16), make.randn((264, 72), wl.bf16)
+    out, residual = make.empty((160, 264), wl.bf16), make.randn((160, 264), wl.bf16)
+    bias = make.randn((264,), wl.bf16)
+    how = {"ACTIVATION": gelu_by_erf, "B_T": True}
+    return gemm.launch(2).call(a, b.T, out, bias, residual, 0.5, 2.0, **how)
 
 
 @gemm.example("bench")
