@@ -1,4 +1,4 @@
-"""Every code block of README.md and docs/start.md runs and prints what the page shows."""
+"""Every code block of README.md, docs/start.md and docs/patterns runs and prints what is shown."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,10 @@ import pytest
 
 from tests.docs.blocks import ROOT, Reader, blocks_of, matches
 
-PAGES = [ROOT / "README.md", ROOT / "docs" / "start.md"]
+PAGES = [
+    *(ROOT / "README.md", ROOT / "docs" / "start.md"),
+    *sorted((ROOT / "docs" / "patterns").glob("*.md")),
+]
 README_ORDER = [
     *("Try it", "A kernel", "A mistake", "What it runs on", "How fast", "The picture"),
     *("Levels", "What it is not", "Where next", "Licence"),
@@ -37,6 +40,21 @@ def test_the_first_commands_are_the_agreed_ones() -> None:
         '"What is the capital of France?"',
         f"{install} '.[dev]' && .venv/bin/python -m pytest -n auto",
     ]
+
+
+def test_the_levels_of_the_readme_are_lines_of_the_examples() -> None:
+    blocks = [block for block in blocks_of(ROOT / "README.md") if block.kind == "py"]
+    steps: dict[str, set[str]] = {}
+    for path in (ROOT / "examples" / "gemm").glob("v*.py"):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        steps[path.stem] = {line.strip() for line in lines}
+    assert blocks
+    shown: set[str] = set()
+    for line in blocks[0].text.splitlines():
+        if named := re.fullmatch(r"# .* \((v\d_\w+)\)", line):
+            shown = steps[named[1]]
+        else:
+            assert line.strip() in shown, line
 
 
 def test_the_contributors_page_is_short() -> None:
