@@ -70,6 +70,7 @@ if TYPE_CHECKING:
         atomic_xor,
     )
     from warploom.language.barrier import barrier, fence, fence_async, named_barrier
+    from warploom.language.cluster import cluster_mask, cluster_rank, cluster_size, cluster_sync
     from warploom.language.control import range, unroll
     from warploom.language.copy import copy_async, copy_commit, copy_wait
     from warploom.language.debug import device_assert, device_print
@@ -123,6 +124,7 @@ _MODULES = {
     "language.atomic": "atomic_add atomic_and atomic_exchange atomic_max "
     "atomic_min atomic_or atomic_cas atomic_xor",
     "language.barrier": "barrier fence fence_async named_barrier",
+    "language.cluster": "cluster_mask cluster_rank cluster_size cluster_sync",
     "language.control": "range unroll",
     "language.copy": "copy_async copy_commit copy_wait",
     "language.debug": "device_assert device_print",
@@ -189,6 +191,10 @@ __all__ = [
     "boolean",
     "cat",
     "ceil",
+    "cluster_mask",
+    "cluster_rank",
+    "cluster_size",
+    "cluster_sync",
     "const",
     "copy_async",
     "copy_commit",

@@ -24,7 +24,7 @@ TILE = """\
   %bars: barriers<3> = mbarrier.alloc() [count=3, arrivals=8]
   roles.split() [names=("load", "math",), warps=(1, 4,), replicas=(1, 2,), registers=(40, 232,), \
 first=(-1, -1,), barrier=(-1, -1,)] {
-    %slot: i32@role, %phase: i32@role = roles.position() [ring=0, stages=3]
+    %slot: i32@role, %phase: i32@role = roles.position() [ring=0, stages=3, cluster=False]
     control.one_thread() [per="role", meet=False] {
       %bar: barriers<1> = mbarrier.at(%bars, %slot)
       mbarrier.expect(%bar) [bytes=32768]
@@ -35,10 +35,10 @@ first=(-1, -1,), barrier=(-1, -1,)] {
     control.yield([])
   } {
     %r: i32@role = roles.replica()
-    %slot.1: i32@role, %phase.1: i32@role = roles.position() [ring=1, stages=3]
+    %slot.1: i32@role, %phase.1: i32@role = roles.position() [ring=1, stages=3, cluster=False]
     %bar.1: barriers<1> = mbarrier.at(%bars, %slot.1)
-    mbarrier.wait(%bar.1, %phase.1)
-    %early: bool@warp = mbarrier.test(%bar.1, %phase.1)
+    mbarrier.wait(%bar.1, %phase.1) [scope="block"]
+    %early: bool@warp = mbarrier.test(%bar.1, %phase.1) [scope="block"]
     %s.1: shared<bf16 128x128 @01 (128x128; 2 B; swizzle 128)> = shared.slot(%a, %slot.1)
     %w: shared<bf16 64x128 @01 (128x128; 2 B; swizzle 128)> = shared.window(%s.1, [%z, %z]) \
 [sizes=(64, 128,)]
@@ -48,7 +48,7 @@ first=(-1, -1,), barrier=(-1, -1,)] {
     %acc.1: f32<64x128~> = wgmma.begin(%acc)
     %acc.2: f32<64x128~> = wgmma.dot(%w, %b, %acc.1)
     %acc.3: f32<64x128~> = wgmma.settle(%acc.2) [pending=1]
-    roles.hand_back(%bars, %slot.1) [ring=1, stages=3, behind=1]
+    roles.hand_back(%bars, %slot.1) [ring=1, stages=3, behind=1, steps=(0,), ordered=True]
     wgmma.drain() [pending=0]
     %t: f32<64x128> = wgmma.wait(%acc.3) [pending=0]
     %u: f32<8x16> = shared.load(%o)
@@ -90,7 +90,7 @@ barrier=(1,)] {
     %0: f32[1x1] = registers.splat(%p) [rank=2]
     %acc: f32[2x16] (64x64; l4:1*2 l8:0*1 w4:0*16 r2:0*8 r2:1*1 r8:1*8) = registers.spread(%0) \
 [extents=(2, 16,)]
-    mbarrier.wait(%bar, %z)
+    mbarrier.wait(%bar, %z) [scope="block"]
     wgmma.fence()
     %acc.1: f32[2x16] = wgmma.mma(%acc, %at, %at) [block=0, n=64, dtype=bf16, a_swizzle=128, \
 a_lead=16, a_stride=1024, a_transposed=False, b_swizzle=128, b_lead=16384, b_stride=1024, \

@@ -307,3 +307,23 @@ def test_wrong_arguments(randn):
         gemm.matmul(a, randn((8, 24), "bf16"), out)
     with pytest.raises(ShapeError, match="`out` overlaps `a`"):
         gemm.matmul(out.view(np.float16)[:, :8], b, out)
+
+
+@pytest.mark.parametrize("cluster", [(2, 1), (1, 2), (2, 2)])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("alternate", [False, True])
+def test_clusters_share_operands(device, layout, cluster, alternate):
+    """Tiles in pairs, odd numbers of them, past the edges, and steps around the stages."""
+    chosen = replace(config.fitted(128, 64, 2, 4), STAGES=3, GROUP=2, CLUSTER=cluster)
+    if alternate:
+        chosen = replace(chosen, BM=64, EN=32, PINGPONG=True)
+    for m, n, k in ((128, 64, 64), (264, 72, 128), (392, 200, 200), (8, 136, 264), (136, 328, 0)):
+        a, b = integers((m, k), BF16), integers((k, n), BF16, 1)
+        made = run(device, a, b, layout, chosen=chosen)
+        assert np.array_equal(made, reference.matmul(a, b)), (m, n, k)
+
+
+def test_clusters_of_a_transposed_product(device):
+    a, b = integers((16, 200), BF16), integers((200, 328), BF16, 1)
+    chosen = replace(config.fitted(64, 16, 1, 4), SWAP=True, CLUSTER=(2, 1))
+    assert np.array_equal(run(device, a, b, "nt", chosen=chosen), reference.matmul(a, b))

@@ -7,6 +7,7 @@ import pytest
 from tests.ops import (
     arithmetic,
     atomic,
+    cluster,
     control,
     debug,
     grid,
@@ -43,7 +44,7 @@ FAMILIES = (
         tensor,
         tile,
     ),
-    *(sync, tma, wgmma, grid),
+    *(sync, tma, wgmma, grid, cluster),
 )
 CASES: list[Case] = [case for family in FAMILIES for case in family.CASES]
 

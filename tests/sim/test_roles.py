@@ -233,6 +233,9 @@ class Nothing:
     def any_early(self) -> list[Any]:
         return []
 
+    def left(self, actor: Actor) -> None:
+        pass
+
 
 def turns(seed: int | None) -> list[int]:
     """The order in which three actors that always give way take their turns."""

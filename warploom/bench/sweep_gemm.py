@@ -23,19 +23,24 @@ from warploom.runtime import driver
 
 GROUPS = (4, 8, 16)
 GROUP_ROWS = 64  # of one matrix instruction: with more, replicas may alternate
+CLUSTERS = ((1, 1), (2, 1), (1, 2))
 ROUNDS, LEAST_S = 5, 1e-3
 
 
 def candidates(shape: Shape, most: int) -> Iterator[Config]:
-    """The `most` best tiles by estimate; the better half in groups of every height."""
+    """The `most` best tiles by estimate; the better half in groups of every height, with
+    and without clusters."""
     ordered = sorted(config.candidates(shape), key=lambda c: config.cycles(c, shape))
     yield from config.swapped(shape)
     for number, chosen in enumerate(ordered[:most]):
         tall = -(-shape.m // chosen.BM) > min(GROUPS)
         for group in GROUPS if tall and number < most // 2 else (chosen.GROUP,):
-            yield replace(chosen, GROUP=group)
+            for cluster in CLUSTERS:
+                yield replace(chosen, GROUP=group, CLUSTER=cluster)
     if shape.m > GROUP_ROWS:
-        yield from config.alternating(shape)
+        for chosen in config.alternating(shape):
+            for cluster in CLUSTERS:
+                yield replace(chosen, CLUSTER=cluster)
 
 
 def sweep(case: str, most: int) -> dict[str, Any]:

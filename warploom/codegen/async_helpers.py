@@ -31,6 +31,39 @@ def _statement(name: str, parameters: str, text: str, operands: str = "", head: 
     return Helper(f"{head}{INLINE} void {name}({parameters}) {{\n{code}\n}}", needs)
 
 
+def _wait(name: str, order: str) -> Helper:
+    """A loop around a wait, `order` being what it acquires if not the default."""
+    return Helper(
+        f"{INLINE} void {name}(u32 at, int parity) {{\n"
+        '  asm volatile("{ .reg .pred done; again: '
+        f"mbarrier.try_wait.parity{order}.shared::cta.b64 done, [%0], %1; "
+        '@!done bra again; }" :: "r"(at), "r"(parity) : "memory");\n}',
+        ("u32",),
+    )
+
+
+def _test(name: str, order: str) -> Helper:
+    """The answer of one poll."""
+    return Helper(
+        f"{INLINE} bool {name}(u32 at, int parity) {{\n"
+        "  int done;\n"
+        '  asm volatile("{ .reg .pred p; '
+        f"mbarrier.test_wait.parity{order}.shared::cta.b64 p, [%1], %2; "
+        'selp.b32 %0, 1, 0, p; }" : "=r"(done) : "r"(at), "r"(parity) : "memory");\n'
+        "  return done != 0;\n}",
+        ("u32",),
+    )
+
+
+def _meet(name: str, order: str) -> Helper:
+    """All warps of the cluster arrive and wait."""
+    return Helper(
+        f"{INLINE} void {name}() {{\n"
+        f'  asm volatile("barrier.cluster.arrive.{order}.aligned;" ::: "memory");\n'
+        '  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");\n}'
+    )
+
+
 _HELPERS: dict[str, Helper] = {
     "warp_of_block": Helper(
         # Lane 0's number for all lanes: the compiler then knows that a whole warp takes one branch.
@@ -80,22 +113,35 @@ _HELPERS: dict[str, Helper] = {
         "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1",
         '"r"(at), "r"(bytes) ',
     ),
-    "mbarrier_wait": Helper(
-        f"{INLINE} void mbarrier_wait(u32 at, int parity) {{\n"
-        '  asm volatile("{ .reg .pred done; again: '
-        "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1; "
-        '@!done bra again; }" :: "r"(at), "r"(parity) : "memory");\n}',
+    "mbarrier_wait": _wait("mbarrier_wait", ""),
+    "mbarrier_wait_cluster": _wait("mbarrier_wait_cluster", ".acquire.cluster"),
+    "mbarrier_test": _test("mbarrier_test", ""),
+    "mbarrier_test_cluster": _test("mbarrier_test_cluster", ".acquire.cluster"),
+    "cluster_rank": Helper(
+        f"{INLINE} int cluster_rank() {{\n"
+        '  int rank; asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank)); return rank;\n}'
+    ),
+    "cluster_address": Helper(
+        f"{INLINE} u32 cluster_address(u32 at, int rank) {{\n"
+        '  u32 there; asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), '
+        '"r"(rank));\n  return there;\n}',
         ("u32",),
     ),
-    "mbarrier_test": Helper(
-        f"{INLINE} bool mbarrier_test(u32 at, int parity) {{\n"
-        "  int done;\n"
-        '  asm volatile("{ .reg .pred p; '
-        "mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2; "
-        'selp.b32 %0, 1, 0, p; }" : "=r"(done) : "r"(at), "r"(parity) : "memory");\n'
-        "  return done != 0;\n}",
-        ("u32",),
+    # Without an order it is the form whose release is the block's: no fence of the whole GPU.
+    "cluster_arrive": _statement(
+        "cluster_arrive",
+        "u32 there, int count",
+        "mbarrier.arrive.shared::cluster.b64 _, [%0], %1",
+        '"r"(there), "r"(count) ',
     ),
+    "cluster_arrive_release": _statement(
+        "cluster_arrive_release",
+        "u32 there, int count",
+        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0], %1",
+        '"r"(there), "r"(count) ',
+    ),
+    "cluster_sync": _meet("cluster_sync", "release"),
+    "cluster_sync_relaxed": _meet("cluster_sync_relaxed", "relaxed"),
     "fence_async": _statement("fence_async", "", "fence.proxy.async.shared::cta"),
     "fence_async_global": _statement("fence_async_global", "", "fence.proxy.async.global"),
     "fence_async_all": _statement("fence_async_all", "", "fence.proxy.async"),

@@ -12,6 +12,7 @@ from warploom.codegen.rules.roles import shared_registers
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Op, Value
 from warploom.ir.ops import (
+    cluster,
     control,
     global_memory,
     grid,
@@ -38,6 +39,7 @@ _PTX = (
     ("vote", "vote.sync."),
     ("bar.warp", "bar.warp.sync"),
     ("bar", "bar."),
+    ("barrier.cluster", "barrier.cluster."),
     ("bar", "barrier."),
     ("elect", "elect.sync"),
     ("fence", "fence."),
@@ -65,6 +67,7 @@ _ONE: dict[type[Op], str] = {
     sync.WarpSync: "bar.warp",
     sync.FenceAsync: "fence",
     sync.FenceBarrierInit: "fence",
+    cluster.Arrive: "mbarrier",
     grid.LaunchDependents: "griddepcontrol",
     grid.WaitForPrevious: "griddepcontrol",
     roles.SetRegisters: "setmaxnreg",
@@ -141,6 +144,8 @@ def _of(op: Op) -> tuple[tuple[str, int], ...]:
             return (("shfl", 1), ("setmaxnreg", -spared))
         case control.OneThread():
             return (("bar.warp", 1), ("elect", 1))
+        case cluster.Sync():
+            return (("barrier.cluster", 2),)
     kind = _ONE.get(type(op))
     return ((kind, 1),) if kind else ()
 

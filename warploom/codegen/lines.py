@@ -19,6 +19,13 @@ class Line:
     loc: Loc
 
 
+def comment(text: str) -> str:
+    """What stands behind a line to say why, empty for no text."""
+    # A backslash at the end would join the next line to the comment.
+    plain = " ".join(text.replace("\\", "/").split())
+    return f"  // {plain}" if plain else ""
+
+
 class Lines:
     """Collects lines; `loc` is the place given to what is appended."""
 

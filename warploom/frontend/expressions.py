@@ -430,6 +430,8 @@ def _no_attribute(frame: Frame, owner: Any, node: ast.Attribute, allowed: tuple[
             hint = f"here this is {elsewhere.OF_VALUE[node.attr]}"
         elif node.attr in VOCABULARY:
             hint = f"it is a function: `wl.{node.attr}(…)`"
+    elif isinstance(owner, Handle) and owner.absent:
+        hint = owner.absent
     notes = [f"it has: {', '.join(allowed)}"] if allowed else []
     return frame.problem(
         "F025", f"{kind_of(owner)} has no `{node.attr}`", node, notes=notes, hint=hint

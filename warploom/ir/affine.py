@@ -11,6 +11,7 @@ from math import gcd
 from warploom.base.dtypes import DType
 from warploom.ir.kernel import walk
 from warploom.ir.op import Block, Op, Value
+from warploom.ir.ops.cluster import Rank
 from warploom.ir.ops.control import For, While
 from warploom.ir.ops.roles import Replica
 from warploom.ir.ops.scalar import (
@@ -242,7 +243,7 @@ class ScalarFacts:
         op = value.owner
         if value in self.loops:
             return all(map(self.is_nonnegative, self.loops[value]))
-        if isinstance(op, Dim | BlockId | GridDim | Replica) or value in self.nonnegative:
+        if isinstance(op, Dim | BlockId | GridDim | Replica | Rank) or value in self.nonnegative:
             return True
         if isinstance(op, Cast):
             return _keeps_number(op) and self.is_nonnegative(op.value)

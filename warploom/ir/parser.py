@@ -16,6 +16,7 @@ from warploom.ir.types import (
     Barriers,
     Buffer,
     Regs,
+    RemoteBarrier,
     Scalar,
     SharedTile,
     Tensor,
@@ -57,6 +58,8 @@ def parse_type(text: str) -> Type:
         return _tensor(core[7:-1])
     if core.startswith("barriers<"):
         return Barriers(int(core[9:-1]))
+    if core == "remote_barrier<>":
+        return RemoteBarrier()
     if core.startswith("buffer<"):
         name, n = core[7:-1].split(", ")
         return Buffer(dtypes.BY_NAME[name], int(n))

@@ -140,7 +140,16 @@ class Barriers:
         return f"barriers<{self.count}>"
 
 
-Type: TypeAlias = Scalar | Tile | Regs | Tensor | Buffer | SharedTile | Barriers
+@dataclass(frozen=True, slots=True)
+class RemoteBarrier:
+    """Stages tile and roles: one mbarrier of a block of the cluster, which can only be arrived at.
+    At the machine stage such a value has become an address in the cluster."""
+
+    def __str__(self) -> str:
+        return "remote_barrier<>"
+
+
+Type: TypeAlias = Scalar | Tile | Regs | Tensor | Buffer | SharedTile | Barriers | RemoteBarrier
 
 
 def broadcast(*extents: tuple[int, ...]) -> tuple[int, ...] | None:

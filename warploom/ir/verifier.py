@@ -13,6 +13,7 @@ from warploom.ir.types import (
     Barriers,
     Buffer,
     Regs,
+    RemoteBarrier,
     Scalar,
     SharedTile,
     Tensor,
@@ -119,7 +120,7 @@ def _check_type(value: Value, stage: Stage, warps: int) -> None:
         raise Complaint(f"{value} is a tile at the machine stage")
     if isinstance(type, Regs | Buffer) and not machine:
         raise Complaint(f"{value} before the machine stage")
-    if isinstance(type, SharedTile | Barriers) and machine:
+    if isinstance(type, SharedTile | Barriers | RemoteBarrier) and machine:
         raise Complaint(f"{value} has no address at the machine stage")
     if not isinstance(type, Regs | Tile) or type.layout is None:
         return

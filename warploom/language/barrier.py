@@ -6,7 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 from warploom.ir.op import Block, Value
+from warploom.ir.ops import cluster as cluster_ops
 from warploom.ir.ops import control, mbarrier, sync
+from warploom.language.cluster import rank_value
 from warploom.language.context import (
     Handle,
     Refused,
@@ -24,7 +26,7 @@ from warploom.language.values import Scalar, index_value
 class Barrier(Handle):
     """One mbarrier, or several to choose from with `bars[i]`."""
 
-    attributes = ("arrive", "expect", "wait", "test")
+    attributes = ("arrive", "expect", "wait", "test", "on")
 
     def __init__(self, value: Value, count: int) -> None:
         self.value = value
@@ -53,17 +55,7 @@ class Barrier(Handle):
         PTX: mbarrier.arrive.
         """
         _constant("count", count, 1)
-        if per not in ("role", "warp", "thread"):
-            raise Refused("T015", '`per` is "role", "warp" or "thread"', argument="per")
-        made = mbarrier.Arrive(barrier=self.one(), count=count)
-        if current().alone or per == "thread":
-            builder().add(made)
-            return
-        body = Block()
-        builder().add(control.OneThread(per=per, meet=per == "role", body=body))
-        with builder().inside(body):
-            builder().add(made)
-            builder().add(control.Yield(values=()))
+        _arrive(mbarrier.Arrive(barrier=self.one(), count=count), per)
 
     def expect(self, bytes: int) -> None:
         """Announce bytes for the current phase, and arrive once; in `wl.one_thread()`.
@@ -94,6 +86,58 @@ class Barrier(Handle):
         """
         at = index_value(parity, "parity")
         return Scalar(builder().emit(mbarrier.Test(barrier=self.one(), parity=at)))
+
+    def on(self, rank: Scalar | int) -> RemoteBarrier:
+        """The barrier at the same place of block `rank` of the cluster, to arrive at.
+
+        Shapes: none.
+        Executes: every thread of the role.
+        Since: sm_90.
+        PTX: mapa.
+        """
+        at = rank_value(rank, "rank")
+        return RemoteBarrier(
+            builder().emit(cluster_ops.BarrierOn(barrier=self.one(), rank=at)), self
+        )
+
+
+class RemoteBarrier(Handle):
+    """An mbarrier of a block of the cluster: it can be arrived at, and nothing else."""
+
+    attributes = ("arrive",)
+    absent = "a block makes, announces and waits for its own barriers; peers arrive at them"
+
+    def __init__(self, value: Value, own: Barrier) -> None:
+        self.value = value
+        self.own = own
+
+    def __repr__(self) -> str:
+        return "an mbarrier of another block"
+
+    def arrive(self, count: int = 1, per: str = "role") -> None:
+        """`count` arrivals at the peer's barrier, as `arrive` of one's own; what was written before
+        is seen there after the wait. It costs a fence of the whole GPU.
+
+        Executes: as `per` says.
+        Since: sm_90.
+        PTX: mbarrier.arrive.release.cluster.shared::cluster.
+        """
+        _constant("count", count, 1)
+        _arrive(cluster_ops.Arrive(barrier=self.value, count=count), per)
+
+
+def _arrive(made: mbarrier.Arrive | cluster_ops.Arrive, per: str) -> None:
+    """Let the threads arrive that `per` names."""
+    if per not in ("role", "warp", "thread"):
+        raise Refused("T015", '`per` is "role", "warp" or "thread"', argument="per")
+    if current().alone or per == "thread":
+        builder().add(made)
+        return
+    body = Block()
+    builder().add(control.OneThread(per=per, meet=per == "role", body=body))
+    with builder().inside(body):
+        builder().add(made)
+        builder().add(control.Yield(values=()))
 
 
 def _constant(name: str, number: Any, least: int) -> None:

@@ -48,6 +48,7 @@ class Handle:
 
     attributes: ClassVar[tuple[str, ...]] = ()
     hint: ClassVar[str] = ""  # what to do where a tile or number is needed
+    absent: ClassVar[str] = ""  # why it has not the attribute that was asked for
 
     def __getitem__(self, index: Any) -> Any:
         """An element, where the thing has some."""

@@ -7,19 +7,30 @@ from typing import Any
 from warploom.ir.ops import tma
 from warploom.language import context, core
 from warploom.language.barrier import Barrier
+from warploom.language.cluster import mask_value
 from warploom.language.context import Refused, builder, need_one_thread, vocabulary
 from warploom.language.shared import Shared
-from warploom.language.values import Window, kind_of
+from warploom.language.values import Scalar, Window, kind_of
 
 
 @vocabulary
-def copy_async(source: Any, target: Any, barrier: Barrier | None = None, cache: str = "") -> None:
+def copy_async(
+    source: Any,
+    target: Any,
+    barrier: Barrier | None = None,
+    cache: str = "",
+    multicast: Scalar | int | None = None,
+) -> None:
     """Begin to copy a window of a tensor to a tile in shared memory, or a tile to a window.
 
     To shared memory the bytes complete on `barrier`; in `with ring.put() as …` that is the item's
     own. What lies outside the tensor arrives as zero and is not written. A copy to a tensor joins
     the thread's bulk group: `wl.copy_commit()`, `wl.copy_wait()`. Stand it in `wl.one_thread()`, or
     in a `put`. `cache`: "", "evict_first", "evict_last", "evict_normal".
+
+    `multicast` (to shared memory): the blocks of the cluster that get the window, one bit a rank,
+    such as `wl.cluster_mask(axis)`. Each gets it at this place of its own shared memory, and its
+    bytes complete on its barrier at this place: each announces what it gets.
 
     Shapes: equal.
     Executes: one thread.
@@ -32,8 +43,10 @@ def copy_async(source: Any, target: Any, barrier: Barrier | None = None, cache: 
         )
     need_one_thread("begin this copy")
     if isinstance(source, Window) and isinstance(target, Shared):
-        _load(source, target, barrier, cache)
+        _load(source, target, barrier, cache, multicast)
     elif isinstance(source, Shared) and isinstance(target, Window):
+        if multicast is not None:
+            raise Refused("T015", "a copy to a tensor goes to one place", argument="multicast")
         _store(source, target, cache)
     else:
         raise Refused(
@@ -58,9 +71,12 @@ def _check(window: Window, tile: Shared) -> None:
     tile.check_single()
 
 
-def _load(window: Window, tile: Shared, barrier: Barrier | None, cache: str) -> None:
+def _load(
+    window: Window, tile: Shared, barrier: Barrier | None, cache: str, multicast: Any
+) -> None:
     _check(window, tile)
     put = context.current().put
+    blocks = None if multicast is None else mask_value(multicast)
     if barrier is None:
         if put is None:
             raise Refused(
@@ -69,7 +85,7 @@ def _load(window: Window, tile: Shared, barrier: Barrier | None, cache: str) -> 
                 argument="barrier",
                 hint="give `barrier=`, or copy inside `with ring.put() as …`",
             )
-        completes: Barrier = put.announce(tile)
+        completes: Barrier = put.announce(tile, blocks)
     elif not isinstance(barrier, Barrier):
         raise Refused(
             "T015", f"`barrier` is an mbarrier, not {kind_of(barrier)}", argument="barrier"
@@ -83,7 +99,7 @@ def _load(window: Window, tile: Shared, barrier: Barrier | None, cache: str) -> 
             sizes=window.sizes,
             target=tile.value,
             barrier=completes.one(),
-            multicast=None,
+            multicast=blocks,
             cache=cache,
         )
     )

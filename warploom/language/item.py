@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from warploom.ir.op import Block
-from warploom.ir.ops import control, mbarrier, wgmma
+from warploom.ir.ops import control, wgmma
 from warploom.ir.ops import roles as role_ops
 from warploom.language.context import Handle, Refused, builder, current
 from warploom.language.product import Pending
@@ -36,6 +36,7 @@ class Item(Handle):
         self.behind = 0
         self.groups = 0  # of products that certainly read it
         self.read_by_product = False
+        self.read_by_threads = False
         self.waits: wgmma.Drain | wgmma.Settle | None = None
         self.tiles = tuple(Shared(t.value, self) for t in pipe.views(slot))
 
@@ -87,6 +88,8 @@ class Item(Handle):
         self.released, self.behind = True, behind
         if self.read_by_product:
             self._retire(after, behind)
+        # What only products have read is read when they have retired: nothing is to be ordered.
+        ordered = self.read_by_threads or not self.read_by_product
         if behind:
             back = role_ops.HandBack(
                 empty=self.pipe.empty.value,
@@ -94,14 +97,16 @@ class Item(Handle):
                 ring=self.pipe.taken_ring,
                 stages=self.pipe.stages,
                 behind=behind,
+                ordered=ordered,
             )
             builder().add(back)
+            if self.pipe.sharing is not None:
+                self.pipe.sharing.note(back)
             return
         body = Block()
         builder().add(control.OneThread(per="warp", body=body))
         with builder().inside(body):
-            barrier = self.pipe.empty[self.slot].one()
-            builder().add(mbarrier.Arrive(barrier=barrier))
+            self.pipe.hand_back(self.slot, ordered)
             builder().add(control.Yield(values=()))
 
     def _retire(self, after: Pending | None, behind: int) -> None:

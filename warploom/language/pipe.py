@@ -12,6 +12,7 @@ from typing import Any
 
 from warploom.base.dtypes import i32
 from warploom.ir.kernel import walk
+from warploom.ir.ops import cluster as cluster_ops
 from warploom.ir.ops import mbarrier
 from warploom.ir.ops import roles as role_ops
 from warploom.ir.ops import shared as shared_ops
@@ -23,6 +24,7 @@ from warploom.language.put import Put, arrivals
 from warploom.language.roles import Joint, RolePlan, need_role
 from warploom.language.rotation import one_owner_a_slot
 from warploom.language.shared import Shared
+from warploom.language.sharing import Sharing
 from warploom.language.values import Scalar, index_value, wrap
 
 _MOST_STAGES = 64
@@ -34,8 +36,15 @@ class Pipe(Joint):
 
     attributes = ("put", "take", "get", "skip")
 
-    def __init__(self, stages: int, buffers: tuple[Shared, ...], deliver: str) -> None:
+    def __init__(
+        self,
+        stages: int,
+        buffers: tuple[Shared, ...],
+        deliver: str = "all",
+        sharing: Sharing | None = None,
+    ) -> None:
         self.stages = stages
+        self.sharing = sharing  # with other blocks of the cluster
         self.buffers = buffers
         self.deliver = deliver
         # A role may stand at both ends, and counts for each.
@@ -84,7 +93,7 @@ class Pipe(Joint):
                 hint="use more stages, or release an item first",
             )
         self.takes.append(tuple(current().turns))
-        position = builder().add(role_ops.Position(ring=self.taken_ring, stages=self.stages))
+        position = builder().add(self.position(self.taken_ring))
         slot, phase = (wrap(v) for v in position.results)
         self.full[slot].wait(phase)
         item = Item(self, slot)
@@ -119,8 +128,26 @@ class Pipe(Joint):
             count=number,
             ring=self.taken_ring,
             stages=self.stages,
+            cluster=self.sharing is not None,
         )
         self.skips.append(builder().add(made))
+        if self.sharing is not None:
+            self.sharing.note(made)
+
+    def position(self, ring: int) -> role_ops.Position:
+        """The next place at an end."""
+        shared = self.sharing is not None
+        return role_ops.Position(ring=ring, stages=self.stages, cluster=shared)
+
+    def hand_back(self, slot: Scalar, ordered: bool) -> None:
+        """Say, for the thread that executes this, that the item in a slot may be filled anew:
+        `ordered` where threads have read it."""
+        barrier = self.empty[slot].one()
+        if self.sharing is None:
+            builder().add(mbarrier.Arrive(barrier=barrier))
+            return
+        made = cluster_ops.ArrivePeers(barrier=barrier, steps=(0,), ordered=ordered)
+        self.sharing.note(builder().add(made))
 
     def views(self, slot: Scalar) -> tuple[Shared, ...]:
         """The tiles of one slot."""
@@ -150,6 +177,8 @@ class Pipe(Joint):
         self.empty_op.arrivals = sum(p.warps * p.replicas for p in consumers)
         if self.deliver == "one":
             self._deal(consumers)
+        if self.sharing is not None:
+            self.empty_op.arrivals *= self.sharing.close(self.puts, self.buffers)
 
     def _deal(self, consumers: list[RolePlan]) -> None:
         """Each item belongs to one replica. Those who skip it need not look at it where each slot
@@ -185,13 +214,19 @@ class Pipe(Joint):
 
 
 @vocabulary
-def pipe(stages: int, slots: Sequence[Shared] | Shared, deliver: str = "all") -> Pipe:
+def pipe(
+    stages: int, slots: Sequence[Shared] | Shared, deliver: str = "all", cluster: bool = False
+) -> Pipe:
     """A ring of `stages` items between roles; `slots` are the shared tiles that make an item.
 
     Producers put (`with ring.put() as (a, b):`, and inside copies, or stores of registers), each
     its part of every item. Consumers take: with `deliver="all"` every replica of every taking role
     takes every item; with "one" each item belongs to one replica, and the others `ring.skip(n)`
     past it. Barriers, their counts, announced bytes and phases follow from the roles.
+
+    With `cluster` the blocks of a cluster fill each other's items: copies inside a `put` may have
+    `multicast=wl.cluster_mask(axis)`, and a place is filled anew when all blocks that got the item
+    have handed it back. All blocks put and take equally many items, and each gets whole tiles.
 
     Shapes: `wl.shared` tiles without slots of their own.
     Executes: the block.
@@ -207,7 +242,9 @@ def pipe(stages: int, slots: Sequence[Shared] | Shared, deliver: str = "all") ->
     buffers = tuple(_ring_of(tile, stages) for tile in given)
     if deliver not in DELIVER:
         raise Refused("T015", '`deliver` is "all" or "one"', argument="deliver")
-    made = Pipe(stages, buffers, deliver)
+    if not isinstance(cluster, bool):
+        raise Refused("T015", "`cluster` is True or False", argument="cluster")
+    made = Pipe(stages, buffers, deliver, Sharing() if cluster else None)
     current().joints.append(made)
     return made
 

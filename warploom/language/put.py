@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from warploom.ir.kernel import walk
-from warploom.ir.op import Block, Op
+from warploom.ir.op import Block, Op, Value
 from warploom.ir.ops import control, mbarrier, sync, tma
 from warploom.ir.ops import roles as role_ops
 from warploom.language.barrier import Barrier
@@ -43,6 +43,7 @@ class Put(Nested):
         self.barrier: Barrier | None = None
         self.expect: Op | None = None  # the announcement, or the thread that makes it
         self.threads: set[Block] = set()  # regions of one thread directly inside
+        self.got: dict[Value, int] = {}  # bytes of each buffer that a block of a cluster gets
         self.around: Block | None = None
         self.one: control.OneThread | None = None
 
@@ -53,7 +54,7 @@ class Put(Nested):
             raise Refused("P010", "a `put` stands inside another one")
         pipe = self.pipe
         self.plan = pipe.join(pipe.producers, "put")
-        position = builder().add(role_ops.Position(ring=pipe.put_ring, stages=pipe.stages))
+        position = builder().add(pipe.position(pipe.put_ring))
         slot, phase = (wrap(v) for v in position.results)
         self.begin_block()
         pipe.empty[slot].wait(phase ^ 1)
@@ -63,8 +64,9 @@ class Put(Nested):
         views = pipe.views(slot)
         return views[0] if len(views) == 1 else views
 
-    def announce(self, tile: Shared) -> Barrier:
-        """Count the bytes of a copy into this item; gives the barrier on which they complete."""
+    def announce(self, tile: Shared, blocks: Value | None) -> Barrier:
+        """Count the bytes of a copy into this item, which goes to these blocks of the cluster too;
+        gives the barrier on which they complete."""
         here = builder().block
         if here is not self.block and here not in self.threads:
             raise Refused(
@@ -73,7 +75,17 @@ class Put(Nested):
                 notes=("the bytes of an item are announced once, as a constant",),
                 hint="put the loop or branch around the `put`, or unroll it",
             )
-        self.bytes += _bytes(tile)
+        if self.pipe.sharing is not None:
+            self.bytes += self.pipe.sharing.announce(self, tile, blocks)
+        elif blocks is None:
+            self.bytes += tile.bytes
+        else:
+            raise Refused(
+                "P035",
+                "a copy into an item of this block's own pipe goes to other blocks",
+                argument="multicast",
+                hint="make the pipe with `cluster=True`, so that each block waits for its peers",
+            )
         assert self.barrier is not None
         return self.barrier
 
@@ -91,6 +103,8 @@ class Put(Nested):
         if self.stores:
             self.spread()
         self.pipe.puts.append(self)
+        if self.pipe.sharing is not None:
+            self.pipe.sharing.check(self, self.pipe.buffers)
 
     # ---- by all threads of the role --------------------------------------------------------
 
@@ -141,10 +155,3 @@ def _thread(op: Op, per: str = "role") -> control.OneThread:
     return control.OneThread(
         per=per, body=Block((), [op, control.Yield(values=(), loc=op.loc)]), loc=op.loc
     )
-
-
-def _bytes(tile: Shared) -> int:
-    total = tile.dtype.bytes
-    for extent in tile.shape:
-        total *= extent
-    return total

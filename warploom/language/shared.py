@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from warploom.base.dtypes import DType, i32
@@ -56,6 +57,11 @@ class Shared(Handle):
     def shape(self) -> tuple[int, ...]:
         """The shape of one slot."""
         return self.type.shape
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of one slot's elements."""
+        return prod(self.shape) * self.dtype.bytes
 
     @property
     def T(self) -> Shared:
@@ -142,6 +148,8 @@ class Shared(Handle):
         PTX: ld.shared.
         """
         self.check_single()
+        if self.item is not None:
+            self.item.read_by_threads = True
         return Tile(builder().emit(shared_ops.Load(source=self.value)))
 
     def store(self, tile: Tile) -> None:

@@ -15,6 +15,7 @@ from warploom.base.target import Target
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Op
 from warploom.ir.ops import tma, wgmma
+from warploom.ir.ops.cluster import Sync
 from warploom.ir.ops.control import If, Loop, OneThread
 from warploom.ir.ops.global_memory import Atomic
 from warploom.ir.ops.roles import Split
@@ -118,7 +119,7 @@ class _Inserter:
 
     def after(self, op: Op, state: Open) -> Open:
         """What is open once an operation is done, which has met what it had to meet."""
-        if isinstance(op, Barrier) or (isinstance(op, WarpSync) and self.warps == 1):
+        if isinstance(op, Barrier | Sync) or (isinstance(op, WarpSync) and self.warps == 1):
             return state.met()
         if isinstance(op, FenceAsync):
             return state if op.space == "global" else replace(state, unfenced=_NONE)

@@ -14,9 +14,11 @@ from warploom.ir.printer import print_kernel
 from warploom.ir.verifier import VerifyError, verify_kernel
 from warploom.passes.assign_layouts import assign_layouts
 from warploom.passes.assign_storage import assign_storage
+from warploom.passes.check_cluster import check_cluster
 from warploom.passes.check_previous import check_previous
 from warploom.passes.check_target import check_target
 from warploom.passes.group_maps import group_maps
+from warploom.passes.guard_cluster import guard_cluster
 from warploom.passes.hoist_invariants import hoist_invariants
 from warploom.passes.insert_role_barriers import insert_role_barriers
 from warploom.passes.lower_tiles import lower_tiles
@@ -34,8 +36,10 @@ PIPELINE: tuple[tuple[Stage, Pass], ...] = (
     (Stage.TILE, check_target),
     (Stage.TILE, check_previous),
     (Stage.TILE, simplify_scalars),
+    (Stage.TILE, check_cluster),  # before there are idle warps
     (Stage.TILE, place_roles),  # layouts need the warps of a role
     (Stage.TILE, thread_positions),
+    (Stage.TILE, guard_cluster),  # at the end of a role, after the items that go back there
     (Stage.TILE, remove_dead),  # before layouts, so that an unused large tile is no anchor
     (Stage.TILE, assign_layouts),
     (Stage.TILE, order_tensors),  # while there are windows to compare, and layouts

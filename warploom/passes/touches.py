@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Op, Value
-from warploom.ir.ops import mbarrier, scalar, shared_memory, tma, wgmma
+from warploom.ir.ops import cluster, mbarrier, scalar, shared_memory, tma, wgmma
 
 COPY, PRODUCT = "copy", "product"  # agents of the asynchronous proxy
 
@@ -86,7 +86,7 @@ class Memory:
 
 def arrives(block: Block) -> bool:
     """Whether a block signals on an mbarrier what was done before."""
-    return any(isinstance(op, mbarrier.Arrive) for op in walk(block))
+    return any(isinstance(op, mbarrier.Arrive | cluster.Arrive) for op in walk(block))
 
 
 def buffer_of(address: Value) -> Value:

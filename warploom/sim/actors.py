@@ -1,5 +1,5 @@
-"""Who runs at the same time in one block: replicas of roles, and the scheduler that lets them take
-turns at their waits. Knows no single operation.
+"""Who runs at the same time in the blocks of one cluster: replicas of roles, and the scheduler that
+lets them take turns at their waits. Knows no single operation.
 
 Without a seed every actor runs on to its next wait in turn, and asynchronous work is done as late
 as possible: when nothing else can move. With a seed both are drawn at random, the same way every
@@ -36,6 +36,7 @@ class Actor:
 
     __slots__ = (
         "begun",
+        "block",
         "bulk",
         "fenced",
         "matrix",
@@ -60,6 +61,7 @@ class Actor:
         self.fenced = False  # a fence of the matrix unit since its last group
         self.weight = 1.0
         self.run: Run
+        self.block: Any
         self.bulk: Any
         self.matrix: Any
 
@@ -80,7 +82,7 @@ class Actor:
 
 
 class Work(Protocol):
-    """Asynchronous work of a block that is under way."""
+    """Asynchronous work of the blocks of a cluster that is under way."""
 
     def next_late(self) -> Callable[[], None] | None:
         """What has to be done first when nothing else can move; None where nothing would help."""
@@ -90,9 +92,13 @@ class Work(Protocol):
         """All that may be done next."""
         ...
 
+    def left(self, actor: Actor) -> None:
+        """An actor has ended."""
+        ...
+
 
 class Scheduler:
-    """Runs the actors of one block until all have ended or none can move."""
+    """Runs the actors of one cluster until all have ended or none can move."""
 
     def __init__(self, work: Work, random: np.random.Generator | None) -> None:
         self.actors: list[Actor] = []
@@ -153,5 +159,6 @@ class Scheduler:
         except StopIteration:
             self.actors.remove(actor)
             self.ended.append(actor)
+            self.work.left(actor)
             return False
         return True

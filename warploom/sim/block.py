@@ -7,32 +7,38 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from warploom.base.target import DEFAULT
 from warploom.ir.op import Op
 from warploom.passes.place_roles import entry_registers
 from warploom.sim import sync_faults
-from warploom.sim.actors import Actor, Scheduler
+from warploom.sim.actors import Actor
 from warploom.sim.barriers import Mbarrier, NamedBarrier
 from warploom.sim.ledger import Ledger
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.matrix import MatrixUnit
 
 if TYPE_CHECKING:
+    from warploom.sim.cluster import Cluster
     from warploom.sim.translate import Placed, Translator
 
 
 class Load:
-    """A box on its way to shared memory. `phase` is the barrier's when the copy was issued."""
+    """A box on its way to the shared memory of `block`. `phase` is the barrier's when the copy was
+    issued."""
 
-    __slots__ = ("arrive", "barrier", "m", "op", "phase", "size")
+    __slots__ = ("arrive", "barrier", "block", "m", "op", "phase", "size")
 
     def __init__(
-        self, m: Batch, op: Op, size: int, barrier: Mbarrier, arrive: Callable[[], None]
+        self,
+        m: Batch,
+        op: Op,
+        size: int,
+        block: BlockState,
+        barrier: Mbarrier,
+        arrive: Callable[[], None],
     ) -> None:
         self.m, self.op, self.size, self.barrier, self.arrive = m, op, size, barrier, arrive
-        self.phase = barrier.phase
+        self.block, self.phase = block, barrier.phase
 
     def land(self) -> None:
         """Write the box to shared memory and count its bytes."""
@@ -119,45 +125,57 @@ class Bulk:
 
 
 class BlockState:
-    """One block: its mbarriers by address, named barriers by number, loads in order of issue, and
-    the registers that can be taken (`pool`)."""
+    """One block: its mbarriers by address, named barriers by number, and the registers that can be
+    taken (`pool`). `rank` is its number in its cluster; `running` counts its actors."""
 
     __slots__ = (
         "barriers",
         "batch",
+        "cluster",
         "ledger",
-        "loads",
+        "made",
         "named",
         "placed",
         "pool",
+        "rank",
         "replicas",
-        "scheduler",
+        "running",
         "signallers",
     )
 
-    def __init__(self, t: Translator, batch: Batch, random: np.random.Generator | None) -> None:
+    def __init__(self, t: Translator, batch: Batch, cluster: Cluster, rank: int) -> None:
         self.batch = batch
+        self.cluster, self.rank = cluster, rank
         self.barriers: dict[int, Mbarrier] = {}
         self.named: dict[int, NamedBarrier] = {}
-        self.loads: list[Load] = []
         self.ledger = Ledger(batch.pitch) if batch.launch.checked else None
         self.placed = t.placed
         self.signallers = t.signallers
         self.pool = 0
         self.replicas: dict[str, int] = {"": 1}
-        self.scheduler = Scheduler(self, random)
+        self.made = self.running = 0
 
     @property
     def shuffles(self) -> bool:
         """Whether actors also give way where they need not wait."""
-        return self.scheduler.random is not None
+        return self.cluster.scheduler.random is not None
+
+    @property
+    def ended(self) -> bool:
+        """Whether all its actors have ended."""
+        return not self.running
 
     def actor(self, role: str, replica: int | None, warps: int, registers: int) -> Actor:
         """A new actor of this block."""
-        number = len(self.scheduler.actors) + len(self.scheduler.ended)
-        made = Actor(role, replica, warps, registers, number)
-        made.bulk, made.matrix = Bulk(), MatrixUnit()
+        made = Actor(role, replica, warps, registers, self.made)
+        made.bulk, made.matrix, made.block = Bulk(), MatrixUnit(), self
+        self.made += 1
         return made
+
+    def begin(self, actor: Actor) -> None:
+        """Let an actor take part from now on."""
+        self.running += 1
+        self.cluster.scheduler.add(actor)
 
     def owner_of(self, address: int) -> Placed | None:
         """The buffer that a byte of shared memory belongs to; later ones may share its place."""
@@ -165,6 +183,14 @@ class BlockState:
 
     def name_of(self, address: int) -> str:
         """An element of shared memory as users know it: `full[2]`."""
+        return f"{self._element(address)}{self.of_rank}"
+
+    @property
+    def of_rank(self) -> str:
+        """Whose shared memory it is, where several blocks have some."""
+        return f" of rank {self.rank}" if len(self.cluster.blocks) > 1 else ""
+
+    def _element(self, address: int) -> str:
         owner = self.owner_of(address)
         if owner is None:
             return f"byte {address} of shared memory"
@@ -193,47 +219,6 @@ class BlockState:
         """The roles that arrive at a barrier, or let copies complete on it."""
         owner = self.owner_of(address)
         return self.signallers.get(owner.buffer, []) if owner is not None else []
-
-    # ---- work under way --------------------------------------------------------------------
-
-    def next_late(self) -> Callable[[], None] | None:
-        """The oldest load: only loads can let an actor go on."""
-        return partial(self.land, self.loads[0]) if self.loads else None
-
-    def any_early(self) -> list[Callable[[], None]]:
-        """Any load, a store of the oldest group of each actor, the oldest product of each unit."""
-        found: list[Callable[[], None]] = [partial(self.land, load) for load in self.loads]
-        for actor in self.scheduler.actors:
-            found += actor.bulk.early()
-            product = actor.matrix.oldest()
-            if product is not None:
-                found.append(product)
-        return found
-
-    def land(self, load: Load) -> None:
-        """Complete a load."""
-        self.loads.remove(load)
-        load.land()
-
-
-def run_block(
-    t: Translator, step: Step, s: Slots, m: Batch, random: np.random.Generator | None
-) -> int:
-    """Run one block to its end; gives the number of turns that its actors took."""
-    state = m.state = BlockState(t, m, random)
-    m.actor = state.actor("", None, t.kernel.warps, launched_registers(t.kernel.warps))
-    m.actor.run = started(step, s, m)
-    state.scheduler.add(m.actor)
-    if not state.scheduler.run():
-        sync_faults.deadlock(m, state)
-        return state.scheduler.steps
-    for load in state.loads:
-        sync_faults.barrier_left(load.m, load.op, "a copy to its shared memory has arrived")
-    for actor in state.scheduler.ended:
-        for store in actor.bulk.unread():
-            sync_faults.barrier_left(store.m, store.op, "a copy has read its shared memory")
-        actor.bulk.finish()
-    return state.scheduler.steps
 
 
 def started(step: Step, s: Slots, m: Batch) -> Run:

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from warploom.base.diagnostics import Report
+from warploom.ir import cluster
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.ops import global_memory, tma
 from warploom.ir.types import Regs, Scalar, Tensor
 from warploom.sim.arguments import TensorArg, tensor_argument
-from warploom.sim.block import run_block
+from warploom.sim.cluster import run_cluster
 from warploom.sim.machine import Arena, Batch, Launch, Slots, Step, sequence
 from warploom.sim.memory import Memory
 from warploom.sim.prompt import Prompt
@@ -111,25 +112,27 @@ class Program:
         )
         slots: Slots = [None] * len(translator.types)
         self._bind(slots, args, sizes)
-        batches = self._batches(math.prod(sizes), translator.shared_bytes, seed)
+        batches = self._batches(sizes, translator.shared_bytes, seed)
         result = RunResult(steps=len(steps) * len(batches))
 
-        def run_batch(blocks: range) -> int:
-            linear = np.arange(blocks.start, blocks.stop)
-            arena = self._arena(len(linear), translator.shared_bytes, checked)
-            batch = Batch(launch, linear, arena, translator.shared_bytes)
-            frame = slots.copy()
+        def run_batch(blocks: Sequence[int]) -> int:
+            # Blocks that wait for each other have shared memory each; others lie side by side.
+            parts = [[b] for b in blocks] if translator.waits else [list(blocks)]
+            members = [self._batch(launch, np.array(p), translator, checked) for p in parts]
+            frames = [slots.copy() for _ in members]
             if checked:
-                batch.shadow = [None] * len(frame)
+                for batch in members:
+                    batch.shadow = [None] * len(slots)
             with np.errstate(all="ignore"):
                 if translator.waits:
-                    random = np.random.default_rng([seed, int(linear[0])]) if seed else None
-                    run_block(translator, sequence(steps), frame, batch, random)
+                    random = np.random.default_rng([seed, blocks[0]]) if seed else None
+                    run_cluster(translator, sequence(steps), frames, members, random)
                 else:
                     for step in steps:
-                        step(frame, batch)
-            self._arenas[len(linear), checked].append(arena)
-            return batch.barriers[0]
+                        step(frames[0], members[0])
+            for batch in members:
+                self._arenas[batch.count, checked].append(batch.arena)
+            return sum(batch.barriers[0] for batch in members)
 
         try:
             if self._may_split(slots, batches, launch):
@@ -143,6 +146,13 @@ class Program:
                 sys.stdout.write(line + "\n")
         result.findings = launch.findings
         return result
+
+    def _batch(
+        self, launch: Launch, linear: np.ndarray, translator: Translator, checked: bool
+    ) -> Batch:
+        """The batch of some blocks."""
+        arena = self._arena(len(linear), translator.shared_bytes, checked)
+        return Batch(launch, linear, arena, translator.shared_bytes)
 
     def _arena(self, count: int, pitch: int, checked: bool) -> Arena:
         """Shared memory for a batch, that of an earlier one of its size where it is free."""
@@ -172,28 +182,34 @@ class Program:
                 assert isinstance(type, Scalar)
                 slots[index] = literal(value, type.dtype)
 
-    def _batches(self, blocks: int, shared_bytes: int, seed: int) -> list[range]:
-        """Linear block numbers, batch by batch."""
-        # Blocks with actors run one after the other.
-        size = 1 if self._plain.waits else max(1, _TILE_BYTES // self._tile_bytes)
-        if shared_bytes:
-            size = min(size, max(1, _SHARED_BYTES // shared_bytes))
-        size = 1 if self._plain.prompts else min(size, _BLOCKS)
-        if size < blocks <= 2 * size:
-            size = -(-blocks // 2)
-        batches = [range(at, min(at + size, blocks)) for at in range(0, blocks, size)]
+    def _batches(
+        self, grid: tuple[int, int, int], shared_bytes: int, seed: int
+    ) -> Sequence[Sequence[int]]:
+        """Linear block numbers, batch by batch; where blocks have actors, cluster by cluster."""
+        batches: Sequence[Sequence[int]]
+        if self._plain.waits:
+            batches = cluster.of_grid(grid, self.kernel.cluster)
+        else:
+            blocks = math.prod(grid)
+            size = max(1, _TILE_BYTES // self._tile_bytes)
+            if shared_bytes:
+                size = min(size, max(1, _SHARED_BYTES // shared_bytes))
+            size = 1 if self._plain.prompts else min(size, _BLOCKS)
+            if size < blocks <= 2 * size:
+                size = -(-blocks // 2)
+            batches = [range(at, min(at + size, blocks)) for at in range(0, blocks, size)]
         if seed:
             order = np.random.default_rng(seed).permutation(len(batches))
             batches = [batches[i] for i in order]
         return batches
 
-    def _may_split(self, slots: Slots, batches: list[range], launch: Launch) -> bool:
+    def _may_split(self, slots: Slots, batches: Sequence[Sequence[int]], launch: Launch) -> bool:
         """Whether two threads may share the batches: worth it, and no block can see another's
         work."""
         alone = launch.checked or self._plain.waits or self._plain.prompts
         if alone or len(batches) < 2 or _threads() < 2:
             return False
-        if self._tile_bytes * max(b.stop for b in batches) < _THREAD_BYTES:
+        if self._tile_bytes * sum(map(len, batches)) < _THREAD_BYTES:
             return False
         stored = [slots[i] for i in self._stored]
         read = [slots[i] for i in self._read]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warploom.ir.op import Op
-from warploom.ir.ops import mbarrier, tma, wgmma
+from warploom.ir.ops import cluster, mbarrier, tma, wgmma
 from warploom.sim.machine import Batch, Slots, Step
 from warploom.sim.registry import shadows
 from warploom.sim.shadow_steps import matters
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from warploom.sim.translate import Translator
 
 
-@shadows(mbarrier.Init, mbarrier.Arrive, mbarrier.Expect, mbarrier.Wait)
+@shadows(mbarrier.Init, mbarrier.Arrive, mbarrier.Expect, mbarrier.Wait, cluster.Arrive)
 def barrier(t: Translator, op: Op) -> Step:
     slots = [t.slot(v) for v in op.operand_values()]
     return lambda s, m: matters(m, op, "is used by this barrier", *slots)

@@ -20,7 +20,8 @@ def roles(state: BlockState | None, here: Actor | None, place: Loc) -> list[str]
     if state is None or here is None or not here.role:
         return ["no roles run here: all warps of the block do the same"]
     rows = [("role", "replica", "warps", "state")]
-    actors = [*state.scheduler.actors, *state.scheduler.ended]
+    scheduler = state.cluster.scheduler
+    actors = [a for a in (*scheduler.actors, *scheduler.ended) if a.block is state]
     for actor in sorted(actors, key=lambda actor: actor.number):
         if actor.role and actor.role != IDLE:
             row = (actor.role, str(actor.replica), str(actor.warps))
@@ -31,7 +32,7 @@ def roles(state: BlockState | None, here: Actor | None, place: Loc) -> list[str]
 def _state(actor: Actor, state: BlockState, here: Actor, place: Loc) -> str:
     if actor is here:
         return f"stopped at {_at(place)}"
-    if actor in state.scheduler.ended:
+    if actor in state.cluster.scheduler.ended:
         return "has ended"
     wait = actor.wait
     if wait is None:

@@ -16,6 +16,7 @@ from warploom.sim.machine import Batch
 
 if TYPE_CHECKING:
     from warploom.sim.block import BlockState
+    from warploom.sim.cluster import Cluster
 
 
 def _role(m: Batch) -> str:
@@ -27,7 +28,9 @@ def _name(m: Batch) -> str:
 
 
 def _block(m: Batch) -> str:
-    return f"block {m.launch.name_block(int(m.linear[0]))}"
+    """The block as users count, and its rank where it is in a cluster."""
+    rank = f", rank {m.state.rank}" if len(m.state.cluster.blocks) > 1 else ""
+    return f"block {m.launch.name_block(int(m.linear[0]))}{rank}"
 
 
 def found(
@@ -44,14 +47,15 @@ def found(
 # ---- barriers ----------------------------------------------------------------------------------
 
 
-def no_barrier(m: Batch, op: Op, address: int) -> None:
-    """A barrier that nobody has made."""
-    name = m.state.name_of(address)
+def no_barrier(m: Batch, op: Op, address: int, block: BlockState) -> None:
+    """A barrier of a block that nobody has made."""
+    name = block.name_of(address)
+    whose = "" if block is m.state else block.of_rank
     found(
         m,
         op,
         "M010",
-        f"{m.state.buffer_of(address)} is used as a barrier, and none has been made there",
+        f"{m.state.buffer_of(address)}{whose} is used as a barrier, and none has been made there",
         f"{name}, byte {address:,} of shared memory",
         label="this barrier",
         hint="make it before the roles begin, and keep other data off its bytes",
@@ -135,6 +139,36 @@ def mixed_barrier(m: Batch, op: Op, number: int, threads: int, users: Sequence[s
         "warps of one may meet those of another",
         label="this barrier",
         hint="give each group a number of its own, or let the barrier count the threads of all",
+    )
+
+
+# ---- clusters ----------------------------------------------------------------------------------
+
+
+def no_peer(m: Batch, op: Op, rank: int) -> None:
+    """A block that the cluster does not have."""
+    count = len(m.state.cluster.blocks)
+    found(
+        m,
+        op,
+        "M030",
+        f"block {rank} of a cluster of {count} is reached",
+        label="reached here",
+        hint=f"ranks are 0 to {count - 1}; `wl.cluster_size()` counts them",
+    )
+
+
+def after_its_end(m: Batch, op: Op, block: BlockState) -> None:
+    """A block whose shared memory is gone."""
+    other = m.launch.name_block(int(block.batch.linear[0]))
+    found(
+        m,
+        op,
+        "M031",
+        f"rank {m.state.rank} reaches the shared memory of rank {block.rank} after its end",
+        f"rank {block.rank} is block {other}",
+        label="reached here",
+        hint="let all warps of the cluster meet before any of them ends: `wl.cluster_sync()`",
     )
 
 
@@ -236,19 +270,29 @@ def not_ordered(m: Batch, op: Op, byte: int, fence: bool) -> None:
 # ---- deadlock ----------------------------------------------------------------------------------
 
 
-def deadlock(m: Batch, state: BlockState) -> None:
+def deadlock(cluster: Cluster) -> None:
     """Nothing can move any more."""
-    waiting, ended = state.scheduler.actors, state.scheduler.ended
-    spans, notes = [], [_block(m)]
-    for actor in waiting:
-        assert actor.wait is not None
-        spans.append(Span.at(actor.wait.op.loc, label="waits here", role=actor.role))
-        notes.append(f"{_of(actor, state)} waits for {actor.wait.words()}")
-    notes += [f"{_of(actor, state)} has ended" for actor in ended if actor.role not in ("", IDLE)]
+    waiting, ended = cluster.scheduler.actors, cluster.scheduler.ended
+    m = cluster.blocks[0].batch
+    spans: list[Span] = []
+    notes = [] if len(cluster.blocks) > 1 else [_block(m)]
+    for block in cluster.blocks:
+        if len(cluster.blocks) > 1:
+            notes.append(_block(block.batch))
+        for actor in waiting:
+            if actor.block is block:
+                assert actor.wait is not None
+                spans.append(Span.at(actor.wait.op.loc, label="waits here", role=actor.role))
+                notes.append(f"{_of(actor)} waits for {actor.wait.words()}")
+        notes += [
+            f"{_of(actor)} has ended"
+            for actor in ended
+            if actor.block is block and actor.role not in ("", IDLE)
+        ]
     made = report(
         "D001",
-        f"`{m.launch.kernel}` cannot go on: {_who(len(waiting), len(ended))} for ever",
-        *spans,
+        f"`{m.launch.kernel}` cannot go on: {_who(waiting, len(ended))} for ever",
+        *dict.fromkeys(spans),
         notes=notes,
     )
     made.facts["block"] = int(m.linear[0])
@@ -257,11 +301,14 @@ def deadlock(m: Batch, state: BlockState) -> None:
     m.launch.find(made, first.op.loc)
 
 
-def _of(actor: Actor, state: BlockState) -> str:
-    return actor.name(state.replicas[actor.role])
+def _of(actor: Actor) -> str:
+    block: BlockState = actor.block
+    name = actor.name(block.replicas[actor.role])
+    return f"{name}{block.of_rank}"
 
 
-def _who(waiting: int, ended: int) -> str:
-    if waiting == 1:
-        return "a role waits" if ended else "the block waits"
-    return f"{waiting} roles wait"
+def _who(waiting: Sequence[Actor], ended: int) -> str:
+    blocks = not any(actor.role for actor in waiting)
+    if len(waiting) == 1:
+        return "a role waits" if ended and not blocks else "the block waits"
+    return f"{len(waiting)} {'blocks' if blocks else 'roles'} wait"

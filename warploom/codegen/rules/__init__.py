@@ -1,6 +1,7 @@
 """Rules of the emitter, one file a family of operations. Importing this package registers them."""
 
 from warploom.codegen.rules import (
+    cluster,
     control,
     debug,
     global_memory,
@@ -18,6 +19,7 @@ from warploom.codegen.rules import (
 )
 
 __all__ = [
+    "cluster",
     "control",
     "debug",
     "global_memory",

@@ -29,11 +29,15 @@ def expect(out: Emitter, op: ops.Expect) -> None:
 
 @emits(ops.Wait)
 def wait(out: Emitter, op: ops.Wait) -> None:
-    name = async_helpers.use(out.prelude, "mbarrier_wait")
+    name = async_helpers.use(out.prelude, f"mbarrier_wait{_scope(op)}")
     out.lines.add(f"{name}({out.scalar(op.barrier)}, {out.scalar(op.parity)});")
 
 
 @emits(ops.Test)
 def test(out: Emitter, op: ops.Test) -> None:
-    name = async_helpers.use(out.prelude, "mbarrier_test")
+    name = async_helpers.use(out.prelude, f"mbarrier_test{_scope(op)}")
     out.elementwise(op.result, (op.barrier, op.parity), lambda at, p: f"{name}({at}, {p})", "done")
+
+
+def _scope(op: ops.Wait | ops.Test) -> str:
+    return "_cluster" if op.scope == "cluster" else ""

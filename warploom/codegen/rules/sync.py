@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from warploom.codegen import async_helpers
+from warploom.codegen.lines import comment
 from warploom.codegen.registry import emits
 from warploom.codegen.state import Emitter
 from warploom.ir.ops import sync as ops
@@ -13,10 +14,10 @@ def barrier(out: Emitter, op: ops.Barrier) -> None:
     if op.per_replica and out.warps.replicas > 1:
         out.prelude.use("bar_sync_at")
         number = f"{op.id} + {out.warps.replica}"
-        out.lines.add(f"bar_sync_at<{op.threads}>({number});{_why(op.why)}")
+        out.lines.add(f"bar_sync_at<{op.threads}>({number});{comment(op.why)}")
         return
     out.prelude.use("bar_sync")
-    out.lines.add(f"bar_sync<{op.id}, {op.threads}>();{_why(op.why)}")
+    out.lines.add(f"bar_sync<{op.id}, {op.threads}>();{comment(op.why)}")
 
 
 @emits(ops.Arrive)
@@ -28,13 +29,13 @@ def arrive(out: Emitter, op: ops.Arrive) -> None:
 @emits(ops.WarpSync)
 def warp_sync(out: Emitter, op: ops.WarpSync) -> None:
     out.prelude.use("bar_warp_sync")
-    out.lines.add(f"bar_warp_sync();{_why(op.why)}")
+    out.lines.add(f"bar_warp_sync();{comment(op.why)}")
 
 
 @emits(ops.FenceAsync)
 def fence_async(out: Emitter, op: ops.FenceAsync) -> None:
     name = "fence_async" if op.space == "shared" else f"fence_async_{op.space}"
-    out.lines.add(f"{async_helpers.use(out.prelude, name)}();{_why(op.why)}")
+    out.lines.add(f"{async_helpers.use(out.prelude, name)}();{comment(op.why)}")
 
 
 @emits(ops.Fence)
@@ -45,9 +46,3 @@ def fence(out: Emitter, op: ops.Fence) -> None:
 @emits(ops.FenceBarrierInit)
 def fence_barrier_init(out: Emitter, op: ops.FenceBarrierInit) -> None:
     out.lines.add(f"{async_helpers.use(out.prelude, 'fence_barrier_init')}();")
-
-
-def _why(text: str) -> str:
-    # A backslash at the end would join the next line to the comment.
-    plain = " ".join(text.replace("\\", "/").split())
-    return f"  // {plain}" if plain else ""

@@ -1,6 +1,7 @@
 """Operation declarations, one file a family. Importing this package registers all of them."""
 
 from warploom.ir.ops import (
+    cluster,
     control,
     debug,
     global_memory,
@@ -21,6 +22,7 @@ from warploom.ir.ops import (
 )
 
 __all__ = [
+    "cluster",
     "control",
     "debug",
     "global_memory",

@@ -13,6 +13,7 @@ from warploom.ir.types import Barriers, Scalar, Type, Uniformity
 
 _TILE = Stage.TILE | Stage.ROLES
 _SYNC = (Effect.SYNC,)
+SCOPES = ("block", "cluster")
 
 
 def barrier_of(value: Value) -> None:
@@ -88,13 +89,15 @@ class Expect(Op):
 @op("mbarrier.wait", effects=_SYNC, executes=Actor.ROLE, since="sm_90")
 class Wait(Op):
     """Wait until the phase with this parity (0 or 1) has completed. Every thread waits for itself;
-    acquire at block scope."""
+    acquire at block scope, or at that of the cluster where peers arrive in order."""
 
     barrier: Value = operand()
     parity: Value = operand()
+    scope: str = attribute(default="block")
 
     def verify(self) -> None:
         barrier_of(self.barrier)
+        check(self.scope in SCOPES, f"scope {self.scope!r}")
         check(scalar_of(self.parity).dtype == i32, "the parity is an i32")
 
 
@@ -105,9 +108,11 @@ class Test(Op):
 
     barrier: Value = operand()
     parity: Value = operand()
+    scope: str = attribute(default="block")
 
     def infer(self) -> tuple[Type, ...]:
         return (Scalar(boolean, Uniformity.WARP),)
 
     def verify(self) -> None:
         barrier_of(self.barrier)
+        check(self.scope in SCOPES, f"scope {self.scope!r}")

@@ -76,10 +76,12 @@ class SetRegisters(Op):
 class Position(Op):
     """The next place in ring number `ring` of `stages` slots: its slot, and the parity of the phase
     that fills it. Each role (replica) counts for itself from 0 over the whole kernel;
-    thread_positions turns the count into carried values."""
+    thread_positions turns the count into carried values. `cluster`: blocks of a cluster share the
+    items, so that all of them come here equally often."""
 
     ring: int = attribute()
     stages: int = attribute()
+    cluster: bool = attribute(default=False)
 
     def infer(self) -> tuple[Type, ...]:
         role = Scalar(i32, Uniformity.ROLE)
@@ -94,13 +96,15 @@ class HandBack(Op):
     """Hold the item in `slot` of ring `ring`, and hand back the one taken `behind` items before it,
     if that many are held: one arrival a warp on its barrier of `empty`. What a loop (or a role)
     leaves held is handed back at its end, once the matrix unit has retired. thread_positions writes
-    it out."""
+    it out. `steps`, `ordered`: as in `cluster.arrive_peers`."""
 
     empty: Value = operand()
     slot: Value = operand()
     ring: int = attribute()
     stages: int = attribute()
     behind: int = attribute()
+    steps: tuple[int, ...] = attribute(default=(0,))
+    ordered: bool = attribute(default=True)
 
     def verify(self) -> None:
         check(isinstance(self.empty.type, Barriers), f"{self.empty} are not barriers")
@@ -113,7 +117,7 @@ class Skip(Op):
     """Pass `count` items (≥ 0) of ring `ring` by. With `visits` each is waited for and handed back
     unread, one arrival a warp; else only the position moves on, because those who take the items
     hand them back. What the role still holds of the ring goes back first. thread_positions writes
-    it out."""
+    it out. `steps`, `ordered`: as in `cluster.arrive_peers`; `cluster`: as in `roles.position`."""
 
     full: Value = operand()
     empty: Value = operand()
@@ -121,6 +125,9 @@ class Skip(Op):
     ring: int = attribute()
     stages: int = attribute()
     visits: bool = attribute(default=True)
+    steps: tuple[int, ...] = attribute(default=(0,))
+    ordered: bool = attribute(default=False)
+    cluster: bool = attribute(default=False)
 
     def verify(self) -> None:
         for barriers in (self.full, self.empty):

@@ -82,7 +82,7 @@ def _configured(
 ) -> Config:
     if config is None:
         return choose(_shape(views["a"], views["b"], views["out"]), batch_invariant)
-    return config if isinstance(config, Config) else Config(**config)
+    return config if isinstance(config, Config) else Config.of_row(config)
 
 
 def _plain(views: Mapping[str, View], scales: Mapping[str, Any], activation: Any) -> None:
@@ -97,7 +97,6 @@ def _fast(
 ) -> None:
     """On the matrix unit, by tiles of the product or of its transpose."""
     shape = _shape(views["a"], views["b"], views["out"])
-    blocks = min(shape.sms, chosen.tiles(shape.m, shape.n) * shape.batch)
     if chosen.SWAP:
         arguments.require(
             shape.m > 1,
@@ -112,7 +111,7 @@ def _fast(
             turned["residual"] = views["residual"].turned
         views = views | turned
     direct = chosen.SWAP or operands.needs_registers(views)
-    kernel.gemm.launch(blocks, pdl=chosen.PDL)(
+    kernel.gemm.launch(chosen.grid(shape), cluster=chosen.CLUSTER, pdl=chosen.PDL)(
         *_tensors(views),
         **scales,
         **chosen.constants(),

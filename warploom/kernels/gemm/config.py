@@ -6,10 +6,12 @@ not depend on the tile: every element is summed in the order of k, 16 at a time.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
+from math import prod
 from pathlib import Path
+from typing import Any
 
 # Bytes of a block's shared memory, less what barriers and alignment take.
 SHARED = 227 * 1024 - 2048
@@ -57,6 +59,9 @@ class Config:
     of `a`. PDL: the launch begins while the one before it ends; measured to help where the matrix
     unit is what a short product waits for, and to cost a microsecond where memory is. PINGPONG: a
     replica does a whole tile, and multiplies while the others write theirs.
+
+    CLUSTER: blocks of a cluster that have tiles of other rows, and of other columns; they share
+    what they read. GROUP counts rows of clusters.
     """
 
     BM: int
@@ -69,20 +74,40 @@ class Config:
     SWAP: bool = False
     PDL: bool = False
     PINGPONG: bool = False
+    CLUSTER: tuple[int, int] = (1, 1)
 
-    def row(self) -> dict[str, int]:
+    def row(self) -> dict[str, Any]:
         """What a table of measured tiles holds."""
         return asdict(self)
 
-    def constants(self) -> dict[str, int]:
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any]) -> "Config":
+        """The tile of a row of a table."""
+        high, wide = row.get("CLUSTER", (1, 1))
+        return cls(**{**row, "CLUSTER": (high, wide)})
+
+    def constants(self) -> dict[str, Any]:
         """The compile-time arguments of the kernel."""
-        return {k: v for k, v in self.row().items() if k not in ("SWAP", "PDL")}
+        return {k: v for k, v in self.row().items() if k not in ("SWAP", "PDL", "CLUSTER")}
 
     def tiles(self, m: int, n: int) -> int:
-        """Tiles of a product of m x n elements."""
+        """Tiles of a product of m x n elements; those of a cluster count once."""
         if self.SWAP:
             m, n = n, m
-        return -(-m // self.BM) * -(-n // self.BN)
+        high, wide = self.CLUSTER
+        return -(-m // (self.BM * high)) * -(-n // (self.BN * wide))
+
+    def places(self, sms: int) -> int:
+        """Clusters that run at a time."""
+        size = prod(self.CLUSTER)
+        # Whole clusters of 4 and more leave SMs of some GPCs empty: 124 of 132 work on an H200.
+        return sms // size if size <= 2 else sms * 31 // 33 // size
+
+    def grid(self, shape: Shape) -> tuple[int, int]:
+        """Blocks of a launch: clusters along axis 0, as many as have a place and work."""
+        high, wide = self.CLUSTER
+        tiles = self.tiles(shape.m, shape.n) * shape.batch
+        return min(self.places(shape.sms), tiles) * high, wide
 
 
 @lru_cache(maxsize=1024)
@@ -101,7 +126,7 @@ def measured(sms: int) -> dict[str, Config]:
     for path in sorted(_TABLES.glob("*.json")):
         table = json.loads(path.read_text(encoding="utf-8"))
         if table["sms"] == sms:
-            return {row["key"]: Config(**row["config"]) for row in table["rows"]}
+            return {row["key"]: Config.of_row(row["config"]) for row in table["rows"]}
     return {}
 
 
@@ -143,10 +168,11 @@ def cycles(c: Config, shape: Shape) -> float:
     """Estimated cycles of the busiest SM."""
     multiply = c.BM * c.BN * c.BK / 2048
     alone = shape.m <= c.BM  # nobody else reads these columns of b
-    read = (c.BM + c.BN) * c.BK * 2 / FROM_L2
+    high, wide = c.CLUSTER
+    read = (c.BM / wide + c.BN / high) * c.BK * 2 / FROM_L2
     if alone:
         read = max(read, c.BN * c.BK * 2 / FROM_MEMORY)
     steps = -(-shape.k // c.BK)
-    rounds = -(-c.tiles(shape.m, shape.n) * shape.batch // shape.sms)
+    rounds = -(-c.tiles(shape.m, shape.n) * shape.batch // c.places(shape.sms))
     tile = steps * max(multiply, read) + FINISH + c.BM * c.BN / STORED
     return START + rounds * tile

@@ -33,13 +33,30 @@ def finished(part, epilogue, batch, row, column):
 
 
 @wl.function
+def brought(x, batch, row, column, tile, TURNED, AXIS):
+    """Copy the tile of x at (row, column), stored TURNED where x is contiguous along its rows.
+
+    The blocks of the cluster along AXIS need the same one: each copies a part of it to all.
+    """
+    HEIGHT, WIDTH = tile.shape[0] // wl.cluster_size(AXIS), tile.shape[1]
+    at = wl.cluster_rank(AXIS) * HEIGHT
+    part, all = tile[wl.ds(at, HEIGHT), :], wl.cluster_mask(AXIS)
+    if TURNED:
+        window = part_of(x, batch, wl.ds(row, WIDTH), wl.ds(column + at, HEIGHT))
+        wl.copy_async(window, part.T, multicast=all)
+    else:
+        window = part_of(x, batch, wl.ds(row + at, HEIGHT), wl.ds(column, WIDTH))
+        wl.copy_async(window, part, multicast=all)
+
+
+@wl.function
 def filled(ring, a, b, batch, i, j, K, A_T, B_T, BM, BN, BK):
-    """Put the K axis of a tile's operands into a ring, a step an item."""
+    """Put the K axis of a tile's operands into a ring, a step an item. Blocks along axis 0 of the
+    cluster have other rows and share b, those along axis 1 have other columns and share a."""
     for k in wl.range(0, K, BK):
         with ring.put() as (sa, sb):
-            steps = wl.ds(k, BK)
-            wl.copy_async(part_of(a, batch, wl.ds(i * BM, BM), steps), sa.T if A_T else sa)
-            wl.copy_async(part_of(b, batch, steps, wl.ds(j * BN, BN)), sb.T if B_T else sb)
+            brought(a, batch, i * BM, k, sa, A_T, 1)
+            brought(b, batch, k, j * BN, sb, B_T, 0)
 
 
 @wl.function
@@ -112,7 +129,8 @@ def gemm(
     M = BM if PINGPONG else BM // MATH
     tile_a = wl.shared((BK, BM) if A_T else (BM, BK), a.dtype)
     tile_b = wl.shared((BN, BK) if B_T else (BK, BN), b.dtype)
-    ring = wl.pipe(STAGES, slots=[tile_a, tile_b], deliver="one" if PINGPONG else "all")
+    deliver = "one" if PINGPONG else "all"
+    ring = wl.pipe(STAGES, slots=[tile_a, tile_b], deliver=deliver, cluster=True)
     unit = wl.turns(MATH) if PINGPONG else None
     out = None if DIRECT else wl.shared((M, EN), c.dtype, slots=2 * MATH)
     rows, columns = (c.shape[-2] + BM - 1) // BM, (c.shape[-1] + BN - 1) // BN

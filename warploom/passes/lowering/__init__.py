@@ -2,6 +2,7 @@
 package registers all of them."""
 
 from warploom.passes.lowering import (
+    cluster,
     copies,
     debug,
     elementwise,
@@ -14,6 +15,7 @@ from warploom.passes.lowering import (
 )
 
 __all__ = [
+    "cluster",
     "copies",
     "debug",
     "elementwise",

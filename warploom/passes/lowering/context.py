@@ -19,6 +19,7 @@ from warploom.ir.ops.control import OneThread
 from warploom.ir.ops.roles import HandBack, Position, Skip
 from warploom.ir.ops.tensor import Rows
 from warploom.ir.types import Regs, Scalar, Tensor, Tile
+from warploom.passes.guard_cluster import reaches_peers
 
 T = TypeVar("T", bound=Op)
 Rule = Callable[["Lowering", Any], None]
@@ -89,6 +90,7 @@ class Lowering:
         self.facts = ScalarFacts.of(kernel.body)
         self._uses = _tensor_uses(kernel)
         self._used = {v for op in walk(kernel.body) for v in op.operand_values()}
+        self.reaches_peers = reaches_peers(kernel)
         self.values: dict[Value, Value] = {}
         self.places: dict[Value, SharedPlace] = {}
         self.barrier_makers: dict[Block, OneThread] = {}  # by the block that they stand in

@@ -11,8 +11,8 @@ from math import gcd
 from warploom.base.dtypes import i32, i64
 from warploom.ir.builder import Builder
 from warploom.ir.layout.layout import Layout
-from warploom.ir.op import Block, Value
-from warploom.ir.ops import control, mbarrier, shared, shared_memory, sync
+from warploom.ir.op import Block, Op, Value
+from warploom.ir.ops import cluster, control, mbarrier, shared, shared_memory, sync
 from warploom.ir.types import Barriers, SharedTile
 from warploom.passes.lowering.context import Lowering, SharedPlace, lowers
 from warploom.passes.lowering.exchange import no_padding
@@ -179,9 +179,7 @@ def alloc_barriers(lower: Lowering, op: mbarrier.Alloc) -> None:
         last = control.Yield(values=(), loc=op.loc)
         body = Block((), [sync.FenceBarrierInit(loc=op.loc), last])
         maker = lower.build.add(control.OneThread(body=body))
-        threads = 32 * lower.kernel.warps
-        why = "barriers are made before they are used"
-        lower.build.add(sync.Barrier(threads=threads, why=why))
+        lower.build.add(_made_before_used(lower))
         lower.barrier_makers[block] = maker
     maker = lower.barrier_makers[block]
     made = shared_memory.BufferOp(dtype=i64, elements=op.count, loc=op.loc)
@@ -197,6 +195,15 @@ def alloc_barriers(lower: Lowering, op: mbarrier.Alloc) -> None:
             address = address_of(lower, op.result, shift)
             lower.build.add(mbarrier.Init(barrier=address, arrivals=op.arrivals))
     maker.body.ops[-2:-2] = inits.block.ops
+
+
+def _made_before_used(lower: Lowering) -> Op:
+    """All who use a barrier wait until it is made: the block, or the cluster where peers do. What
+    it has to see was published by the maker's fence."""
+    why = "barriers are made before they are used"
+    if lower.reaches_peers:
+        return cluster.Sync(ordered=False, why=why)
+    return sync.Barrier(threads=32 * lower.kernel.warps, why=why)
 
 
 @lowers(mbarrier.At)

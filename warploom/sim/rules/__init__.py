@@ -1,6 +1,7 @@
 """Rules of the simulator, one file an operation family. Importing this package registers them."""
 
 from warploom.sim.rules import (
+    cluster,
     control,
     debug,
     global_memory,
@@ -18,6 +19,7 @@ from warploom.sim.rules import (
 )
 
 __all__ = [
+    "cluster",
     "control",
     "debug",
     "global_memory",

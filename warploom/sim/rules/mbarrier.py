@@ -12,15 +12,25 @@ from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.registry import simulates
 
 if TYPE_CHECKING:
+    from warploom.sim.block import BlockState
     from warploom.sim.translate import Translator
 
 
-def barrier_at(m: Batch, op: Op, address: int) -> Mbarrier | None:
-    """The barrier at an address; none there is a finding."""
-    found = m.state.barriers.get(int(address))
+def barrier_at(m: Batch, op: Op, address: int, block: BlockState | None = None) -> Mbarrier | None:
+    """The barrier at an address of a block, the actor's own unless given; none there is a
+    finding."""
+    where = block or m.state
+    found = where.barriers.get(int(address))
     if found is None:
-        sync_faults.no_barrier(m, op, int(address))
+        sync_faults.no_barrier(m, op, int(address), where)
     return found
+
+
+def arrive_at(m: Batch, op: Op, block: BlockState, address: int, count: int) -> None:
+    """Arrivals at a barrier of a block of the cluster."""
+    barrier = barrier_at(m, op, address, block)
+    if barrier is not None:
+        _arrive(m, op, barrier, count)
 
 
 @simulates(mbarrier.Init)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from warploom.ir.kernel import walk
 from warploom.ir.op import Block, Op, Value
-from warploom.ir.ops import mbarrier, roles, scalar, shared_memory, tma
+from warploom.ir.ops import cluster, mbarrier, roles, scalar, shared_memory, tma
 from warploom.sim import sync_faults
 from warploom.sim.block import launched_registers, started
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step, sequence
@@ -33,7 +33,7 @@ def split(t: Translator, op: roles.Split) -> Step:
             for number in range(replicas):
                 actor = state.actor(name, number, warps, m.actor.registers)
                 actor.run = started(body, s.copy(), m.for_actor(actor))
-                state.scheduler.add(actor)
+                state.begin(actor)
 
     return step
 
@@ -42,7 +42,7 @@ def _signalled(body: Block) -> list[Value]:
     """The buffers whose barriers a role helps to complete."""
     found: dict[Value, None] = {}
     for op in walk(body):
-        if isinstance(op, mbarrier.Arrive | mbarrier.Expect | tma.LoadBox):
+        if isinstance(op, mbarrier.Arrive | mbarrier.Expect | tma.LoadBox | cluster.Arrive):
             buffer = _buffer_of(op.barrier)
             if buffer is not None:
                 found[buffer] = None
@@ -54,6 +54,8 @@ def _buffer_of(address: Value) -> Value | None:
     owner = address.owner
     if isinstance(owner, shared_memory.Address):
         return owner.buffer
+    if isinstance(owner, cluster.Address):
+        return _buffer_of(owner.address)
     if isinstance(owner, scalar.Binary) and owner.kind == "add":
         return _buffer_of(owner.lhs) or _buffer_of(owner.rhs)
     return None

@@ -10,11 +10,13 @@ import numpy as np
 from warploom.ir.kernel import TensorMap
 from warploom.ir.ops import tma
 from warploom.sim import arithmetic, faults, sync_faults
-from warploom.sim.block import Load, Store
+from warploom.sim.barriers import Mbarrier
+from warploom.sim.block import BlockState, Load, Store
 from warploom.sim.boxes import CHUNK, Box, alignment, chunks_of, places_of
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.memory import Memory
 from warploom.sim.registry import simulates
+from warploom.sim.rules.cluster import peer
 from warploom.sim.rules.mbarrier import barrier_at
 from warploom.sim.shadow import written
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from warploom.sim.translate import Translator
 
 _ALIGN = 128  # bytes of a box's place in shared memory
+_MOST_BLOCKS = 16  # of a mask
 
 
 class Copy:
@@ -74,22 +77,39 @@ def load_box(t: Translator, op: tma.LoadBox) -> Step:
     blocks, copies = t.optional(op.multicast), t.acting
 
     def step(s: Slots, m: Batch) -> None:
-        barrier = barrier_at(m, op, s[b])
         placed = copy.place(s, m)
-        if barrier is None or placed is None:
+        if placed is None:
             return
-        if blocks >= 0 and not int(s[blocks]) & 1:
-            return  # a block is alone in its cluster, number 0
-        box, places = placed
-        if m.arena.written is not None:
-            chunks_of(m.arena.written)[places] = 0  # in flight from here on
-        for _ in range(copies):
-            if m.state.ledger is not None:
-                m.state.ledger.begin_write(m, op, places)
-            load = Load(m, op, box.size, barrier, _arrival(m, box, places))
-            m.state.loads.append(load)
+        address = int(s[b])
+        for block in _targets(m, op, None if blocks < 0 else int(s[blocks])):
+            barrier = barrier_at(m, op, address, block)
+            if barrier is not None:
+                for _ in range(copies):
+                    _issue(m, op, block, barrier, *placed)
 
     return step
+
+
+def _targets(m: Batch, op: tma.LoadBox, mask: int | None) -> list[BlockState]:
+    """The blocks that a copy goes to: its own, or those of a mask."""
+    if mask is None:
+        return [m.state]
+    ranks = [rank for rank in range(_MOST_BLOCKS) if mask >> rank & 1]
+    found = (peer(m, op, rank) for rank in ranks)
+    return [block for block in found if block is not None]
+
+
+def _issue(
+    m: Batch, op: tma.LoadBox, block: BlockState, barrier: Mbarrier, box: Box, places: Any
+) -> None:
+    """A copy to one block is under way."""
+    there = block.batch
+    if there.arena.written is not None:
+        chunks_of(there.arena.written)[places] = 0  # in flight from here on
+    if block.ledger is not None:
+        block.ledger.begin_write(m, op, places)
+    load = Load(m, op, box.size, block, barrier, _arrival(there, box, places))
+    block.cluster.loads.append(load)
 
 
 def _arrival(m: Batch, box: Box, places: Any) -> Callable[[], None]:

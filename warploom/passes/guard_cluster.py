@@ -1,0 +1,68 @@
+"""Guards what blocks of a cluster do to each other: none begins before the barriers of all are made
+(lower_tiles sees to it where they are made), none ends while others may still reach it, and who
+waits for peers sees what they wrote."""
+
+from __future__ import annotations
+
+from warploom.base.target import Target
+from warploom.ir.kernel import Kernel, walk
+from warploom.ir.op import Block, Op, Value
+from warploom.ir.ops import cluster, mbarrier, tma
+from warploom.ir.ops.roles import Split
+
+
+def guard_cluster(kernel: Kernel, target: Target) -> None:
+    """Let all warps of a cluster meet at the end where blocks reach their peers.
+
+    Needs: the tile stage, positions of pipes threaded. Gives: `cluster.sync` at the end of every
+    role, the scope of every wait that peers end.
+    """
+    _widen_waits(kernel)
+    if not reaches_peers(kernel):
+        return
+    last = kernel.body.ops[-2] if len(kernel.body.ops) > 1 else None
+    for body in last.bodies if isinstance(last, Split) else (kernel.body,):
+        _meet_at_end(body)
+
+
+def reaches_peers(kernel: Kernel) -> bool:
+    """Whether blocks write to each other's shared memory or arrive at each other's barriers."""
+    return any(_reaches(op) for op in walk(kernel.body))
+
+
+def _reaches(op: Op) -> bool:
+    if isinstance(op, tma.Load):
+        return op.multicast is not None
+    if isinstance(op, cluster.ArrivePeers):
+        return op.steps != (0,)
+    return isinstance(op, cluster.BarrierOn)
+
+
+def _meet_at_end(body: Block) -> None:
+    """A barrier of the cluster as the last thing, unless one stands there."""
+    end = body.ops[-1]
+    if len(body.ops) > 1 and isinstance(body.ops[-2], cluster.Sync):
+        return
+    made = cluster.Sync(why="no block ends while its peers may reach it", loc=end.loc)
+    body.ops.insert(-1, made)
+
+
+def _widen_waits(kernel: Kernel) -> None:
+    """A wait that ordered arrivals of peers end acquires what they wrote."""
+    ops = list(walk(kernel.body))
+    arrived: set[Value] = set()
+    for op in ops:
+        if isinstance(op, cluster.Arrive) and op.ordered:
+            owner = op.barrier.owner
+            assert isinstance(owner, cluster.BarrierOn)
+            arrived.add(_barriers(owner.barrier))
+        elif isinstance(op, cluster.ArrivePeers) and op.ordered and op.steps != (0,):
+            arrived.add(_barriers(op.barrier))
+    for op in ops:
+        if isinstance(op, mbarrier.Wait | mbarrier.Test) and _barriers(op.barrier) in arrived:
+            op.scope = "cluster"
+
+
+def _barriers(barrier: Value) -> Value:
+    """The barriers that one was chosen from."""
+    return barrier.owner.barriers if isinstance(barrier.owner, mbarrier.At) else barrier

@@ -1,0 +1,111 @@
+"""Blocks that are resident together: one schedule for all their actors, copies under way between
+them, and the barrier of the cluster. A block that is in no cluster is one of one. Knows no single
+operation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from warploom.sim import sync_faults
+from warploom.sim.actors import Actor, Scheduler
+from warploom.sim.block import BlockState, Load, launched_registers, started
+from warploom.sim.machine import Batch, Slots, Step
+
+if TYPE_CHECKING:
+    from warploom.sim.translate import Translator
+
+
+class Gathering:
+    """The barrier of a cluster: it opens when all actors that have not ended have come.
+    `generation` counts how often it has."""
+
+    __slots__ = ("come", "generation")
+
+    def __init__(self) -> None:
+        self.come: set[Actor] = set()
+        self.generation = 0
+
+    def open_for(self, running: Sequence[Actor]) -> None:
+        """Open where nobody is missing."""
+        if self.come and self.come.issuperset(running):
+            self.come.clear()
+            self.generation += 1
+
+
+class Cluster:
+    """The blocks of a cluster by rank, their copies in order of issue, their schedule."""
+
+    def __init__(
+        self, t: Translator, batches: Sequence[Batch], random: np.random.Generator | None
+    ) -> None:
+        self.scheduler = Scheduler(self, random)
+        self.loads: list[Load] = []
+        self.gathering = Gathering()
+        self.blocks: list[BlockState] = []
+        for rank, batch in enumerate(batches):
+            batch.state = BlockState(t, batch, self, rank)
+            self.blocks.append(batch.state)
+
+    def gather(self, actor: Actor) -> None:
+        """An actor comes to the barrier of the cluster."""
+        self.gathering.come.add(actor)
+        self.gathering.open_for(self.scheduler.actors)
+
+    # ---- work under way --------------------------------------------------------------------
+
+    def next_late(self) -> Callable[[], None] | None:
+        """The oldest load: only loads can let an actor go on."""
+        return partial(self.land, self.loads[0]) if self.loads else None
+
+    def any_early(self) -> list[Callable[[], None]]:
+        """Any load, a store of the oldest group of each actor, the oldest product of each unit."""
+        found: list[Callable[[], None]] = [partial(self.land, load) for load in self.loads]
+        for actor in self.scheduler.actors:
+            found += actor.bulk.early()
+            product = actor.matrix.oldest()
+            if product is not None:
+                found.append(product)
+        return found
+
+    def land(self, load: Load) -> None:
+        """Complete a load."""
+        self.loads.remove(load)
+        load.land()
+
+    def left(self, actor: Actor) -> None:
+        """An actor has ended, and perhaps its block with it."""
+        block: BlockState = actor.block
+        block.running -= 1
+        self.gathering.open_for(self.scheduler.actors)
+        if not block.ended:
+            return
+        coming = [load for load in self.loads if load.block is block]
+        for load in coming:
+            self.loads.remove(load)
+            sync_faults.barrier_left(load.m, load.op, "a copy to its shared memory has arrived")
+        for other in self.scheduler.ended:
+            if other.block is block:
+                for store in other.bulk.unread():
+                    sync_faults.barrier_left(store.m, store.op, "a copy has read its shared memory")
+                other.bulk.finish()
+
+
+def run_cluster(
+    t: Translator,
+    step: Step,
+    frames: Sequence[Slots],
+    batches: Sequence[Batch],
+    random: np.random.Generator | None,
+) -> None:
+    """Run the blocks of one cluster to their end."""
+    cluster = Cluster(t, batches, random)
+    for block, frame, m in zip(cluster.blocks, frames, batches, strict=True):
+        m.actor = block.actor("", None, t.kernel.warps, launched_registers(t.kernel.warps))
+        m.actor.run = started(step, frame, m)
+        block.begin(m.actor)
+    if not cluster.scheduler.run():
+        sync_faults.deadlock(cluster)

@@ -1,0 +1,100 @@
+"""Clusters: ranks, barriers of peers, and the barrier of all warps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from warploom.ir.op import Op
+from warploom.ir.ops import cluster
+from warploom.sim import sync_faults
+from warploom.sim.block import BlockState
+from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
+from warploom.sim.registry import simulates
+from warploom.sim.rules.mbarrier import arrive_at
+
+if TYPE_CHECKING:
+    from warploom.sim.cluster import Cluster
+    from warploom.sim.translate import Translator
+
+# An address in the cluster: the rank, from 1 so that no address of a block is one, and the byte.
+_RANK = 24
+
+
+@simulates(cluster.Rank)
+def rank(t: Translator, op: cluster.Rank) -> Step:
+    d = t.slot(op.result)
+
+    def step(s: Slots, m: Batch) -> None:
+        s[d] = m.state.rank
+
+    return step
+
+
+@simulates(cluster.Address)
+def address(t: Translator, op: cluster.Address) -> Step:
+    a, r, d = t.slot(op.address), t.slot(op.rank), t.slot(op.result)
+
+    def step(s: Slots, m: Batch) -> None:
+        s[d] = (int(s[r]) + 1 << _RANK) + int(s[a])
+
+    return step
+
+
+def peer(m: Batch, op: Op, rank: int) -> BlockState | None:
+    """The block of a rank whose shared memory is reached; none, or one that has ended, is a
+    finding."""
+    blocks = m.state.cluster.blocks
+    if not 0 <= rank < len(blocks):
+        sync_faults.no_peer(m, op, rank)
+        return None
+    if blocks[rank].ended:
+        sync_faults.after_its_end(m, op, blocks[rank])
+        return None
+    return blocks[rank]
+
+
+@simulates(cluster.Arrive)
+def arrive(t: Translator, op: cluster.Arrive) -> Step:
+    a, count = t.slot(op.barrier), op.count * t.acting
+    every_warp = t.acting >= t.warps
+
+    def step(s: Slots, m: Batch) -> None:
+        if every_warp and m.state.ledger is not None:
+            m.state.ledger.meet(m.actor.number)
+        there = int(s[a])
+        block = peer(m, op, (there >> _RANK) - 1)
+        if block is not None:
+            arrive_at(m, op, block, there & (1 << _RANK) - 1, count)
+
+    return step
+
+
+class Together:
+    """An actor that waits for all of the cluster."""
+
+    __slots__ = ("cluster", "generation", "op")
+
+    def __init__(self, op: Op, cluster: Cluster) -> None:
+        self.op, self.cluster = op, cluster
+        self.generation = cluster.gathering.generation
+
+    def ready(self) -> bool:
+        return self.cluster.gathering.generation != self.generation
+
+    def words(self) -> str:
+        come, running = len(self.cluster.gathering.come), len(self.cluster.scheduler.actors)
+        return f"the barrier of the cluster, where {come} of {running} have come"
+
+
+@simulates(cluster.Sync)
+def sync(t: Translator, op: cluster.Sync) -> Step:
+    def start(s: Slots, m: Batch) -> Run:
+        m.barriers[0] += 1
+        if m.state.ledger is not None:
+            m.state.ledger.meet(m.actor.number)
+        wait = Together(op, m.state.cluster)
+        m.state.cluster.gather(m.actor)
+        if not wait.ready():
+            yield wait
+
+    return Resumable(start)
