@@ -1,4 +1,4 @@
-"""docs/errors.md and docs/language.md are made from the code and are up to date.
+"""docs/errors.md, docs/language.md and docs/support.md are made from the code and are up to date.
 
 The part between the marks is written by `pytest tests/docs/test_generated.py --update-golden`.
 """
@@ -13,6 +13,7 @@ import pytest
 import warploom as wl
 from tests.docs.blocks import ROOT
 from warploom.base.errors import CODES, LETTERS
+from warploom.base.target import PRODUCTS
 from warploom.language.context import Handle
 from warploom.testing.golden import difference
 
@@ -92,7 +93,41 @@ def arguments_of(function: object) -> str:
     return f"({', '.join(parts)})"
 
 
-PAGES = {"errors.md": errors_page, "language.md": language_page}
+def support_page() -> str:
+    """The table of `base/target.py`: what matrix units multiply."""
+    lines = [
+        "| unit | since | a · b | sums | M | N | K | a operand lies along | a lies in |",
+        *["|---|---|---|---|---|---|---|---|---|"],
+    ]
+    for can in PRODUCTS:
+        pairs = ", ".join(f"{a}·{b}" for a, b in can.pairs)
+        along = "any axis" if can.turned else "K"
+        rows, depth = f"multiples of {can.rows}", f"multiples of {can.depth}"
+        columns = runs_of(can.columns)
+        cells = (can.unit, can.since, pairs, can.sums, rows, columns, depth, along)
+        lines.append(f"| {' | '.join(map(str, cells))} | shared memory or registers |")
+    return "\n".join(lines)
+
+
+def runs_of(numbers: tuple[int, ...]) -> str:
+    """Numbers in words: runs of one step."""
+    parts: list[str] = []
+    rest = list(numbers)
+    while rest:
+        step = rest[1] - rest[0] if len(rest) > 1 else 0
+        count = 1
+        while count < len(rest) and rest[count] - rest[count - 1] == step:
+            count += 1
+        if count > 2:
+            parts.append(f"{rest[0]} to {rest[count - 1]} in steps of {step}")
+        else:
+            count = 1
+            parts.append(str(rest[0]))
+        rest = rest[count:]
+    return ", ".join(parts)
+
+
+PAGES = {"support.md": support_page, "errors.md": errors_page, "language.md": language_page}
 BEGIN, END = "<!-- generated: begin -->\n", "<!-- generated: end -->\n"
 
 

@@ -232,8 +232,20 @@ MISTAKES = {
     "acc = wl.dot_async(a, a.T, wl.zeros((48, 48), wl.f32))",
     "L013 wide": "a = wl.shared((64, 16), wl.bf16)\nb = wl.shared((16, 512), wl.bf16)\n"
     "acc = wl.dot_async(a, b, wl.zeros((64, 512), wl.f32))",
-    "L013 dtype": "a = wl.shared((64, 64), wl.f32)\n"
+    "L013 dtype": "a = wl.shared((64, 64), wl.i16)\n"
+    "acc = wl.dot_async(a, a.T, wl.zeros((64, 64), wl.f32))",
+    "L013 two dtypes": "a = wl.shared((64, 64), wl.f16)\nb = wl.shared((64, 64), wl.f8e4m3)\n"
+    "acc = wl.dot_async(a, b.T, wl.zeros((64, 64), wl.f32))",
+    "L013 along": "a = wl.shared((64, 64), wl.f8e4m3)\n"
     "acc = wl.dot_async(a, a, wl.zeros((64, 64), wl.f32))",
+    "L013 along m": "a = wl.shared((64, 64), wl.f32)\n"
+    "acc = wl.dot_async(a.T, a.T, wl.zeros((64, 64), wl.f32))",
+    "L013 k": "a = wl.shared((64, 48), wl.f8e4m3)\n"
+    "acc = wl.dot_async(a, a.T, wl.zeros((64, 64), wl.f32))",
+    "L013 n of i8": "a = wl.shared((64, 32), wl.i8)\nb = wl.shared((40, 32), wl.u8)\n"
+    "acc = wl.dot_async(a, b.T, wl.zeros((64, 40), wl.i32))",
+    "T002 sums of i8": "a = wl.shared((64, 32), wl.i8)\n"
+    "acc = wl.dot_async(a, a.T, wl.zeros((64, 64), wl.f32))",
     "L014": "with wl.roles():\n    with wl.role('a', warps=8):\n"
     "        acc = wl.dot_async(tile, tile.T, wl.zeros((64, 64), wl.f32))",
     "L015 constant": "t = tile[wl.ds(4, 8), :].load()",
@@ -256,7 +268,8 @@ MISTAKES = {
     "T015 used": "view = tile.T\nring2 = wl.pipe(2, slots=[tile])",
     "T015 pipe": "t = ring[0]",
     "T015 operand": "a = wl.zeros((64, 64), wl.bf16)\n"
-    "acc = wl.dot_async(a, tile, wl.zeros((64, 64), wl.f32))",
+    "acc = wl.dot_async(tile, a, wl.zeros((64, 64), wl.f32))",
+    "T015 left": "acc = wl.dot_async(1.0, tile, wl.zeros((64, 64), wl.f32))",
     "T015 copy": "with wl.one_thread():\n    wl.copy_async(tile, tile)",
     "T015 arithmetic": "t = tile * 2.0",
     "T015 pending": "acc = wl.dot_async(tile, tile, wl.zeros((64, 64), wl.f32))\nt = acc + 1.0",

@@ -90,13 +90,17 @@ barrier=(1,)] {
     %0: f32[1x1] = registers.splat(%p) [rank=2]
     %acc: f32[2x16] (64x64; l4:1*2 l8:0*1 w4:0*16 r2:0*8 r2:1*1 r8:1*8) = registers.spread(%0) \
 [extents=(2, 16,)]
+    %part: f32[2x4] = registers.spread(%0) [extents=(2, 4,)]
     mbarrier.wait(%bar, %z) [scope="block"]
     wgmma.fence()
-    %acc.1: f32[2x16] = wgmma.mma(%acc, %at, %at) [block=0, n=64, dtype=bf16, a_swizzle=128, \
-a_lead=16, a_stride=1024, a_transposed=False, b_swizzle=128, b_lead=16384, b_stride=1024, \
-b_transposed=True]
+    %acc.1: f32[2x16] = wgmma.mma(%acc, %at, %at) [block=0, n=64, a_dtype=bf16, \
+a_swizzle=128, a_lead=16, a_stride=1024, a_transposed=False, b_dtype=bf16, b_swizzle=128, \
+b_lead=16384, b_stride=1024, b_transposed=True]
+    %half: bf16[2x4] = registers.cast(%part) [dtype=bf16]
+    %acc.2: f32[2x16] = wgmma.mma_registers(%acc.1, %half, %at) [block=0, step=0, n=64, \
+b_dtype=bf16, b_swizzle=128, b_lead=16, b_stride=1024, b_transposed=False]
     wgmma.commit()
-    %acc.2: f32[2x16] = wgmma.wait_group(%acc.1) [pending=0]
+    %acc.3: f32[2x16] = wgmma.wait_group(%acc.2) [pending=0]
     control.one_thread() [per="role", meet=False] {
       tma.store_box(%y, [%z, %n], %at) [map=1, bytes=1024, reduce="", cache=""]
       control.yield([])

@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 
 import warploom as wl
+from tests.language.test_products import in_steps
 from tests.ops import arithmetic as ops
 from tests.ops.tile import nearest
 from tests.ops.trial import F8, bits, convert, edges, pairs, spread, wide
+from tests.ops.wgmma import as_multiplied
 from warploom.base.dtypes import BY_NAME
+from warploom.base.target import product_of
 from warploom.ir.kernel import walk
 from warploom.ir.layout.layout import Place
 from warploom.ir.ops import tile
@@ -479,3 +482,25 @@ def test_n22_atomic_sums_flush_denormals(device):
     out = device.put(x)
     added_in_memory[1](out, device.put(by), N=7)
     same(device.get(out), np.array([0.0, tiny, 0.0, -0.0, 0.0, -0.0, -0.0], np.float32))
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "f8e4m3", "f8e5m2"])
+def test_n23_products(device, dtype):
+    kind = BY_NAME[dtype]
+    can = product_of(kind, kind)
+    rng = np.random.default_rng(22)
+    a, b = (rng.standard_normal((64, 16 * can.depth)).astype(kind.numpy) for _ in "ab")
+    c = device.empty((64, 64), np.float32)
+    in_steps[1](device.put(a), device.put(b), c, BK=can.depth, SUMS=can.sums)
+    left, right = as_multiplied(a), as_multiplied(b)
+    error = np.abs(device.get(c) - left @ right.T)
+    bound = 16 * 2.0 ** (-8 if kind.is_f8 else -20) * (np.abs(left) @ np.abs(right).T)
+    assert (error <= bound).all(), f"{(error / bound).max():.3f} of the bound"
+    # The last 13 bits of f32 are cut off, those of the others all count.
+    a[:], b[:] = 0, 0
+    a[:, 0], b[:, 0] = kind.numpy.type(1.75), kind.numpy.type(-1.5)
+    if dtype == "f32":
+        a[:, 0] += np.float32(2.0**-10 + 2.0**-11 + 2.0**-23)
+    in_steps[1](device.put(a), device.put(b), c, BK=can.depth, SUMS=can.sums)
+    exact = -1.5 * (1.75 + 2.0**-10) if dtype == "f32" else -1.5 * 1.75
+    assert (device.get(c) == exact).all()

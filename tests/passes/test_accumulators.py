@@ -31,9 +31,9 @@ def fresh(name: str) -> str:
 
 def dot(result: str, acc: str) -> str:
     return (
-        f"%{result}: {REGS} = wgmma.mma(%{acc}, %zero, %zero) [block=0, n=8, dtype=bf16, "
-        "a_swizzle=128, a_lead=16, a_stride=1024, a_transposed=False, b_swizzle=128, b_lead=16, "
-        "b_stride=1024, b_transposed=False]\n"
+        f"%{result}: {REGS} = wgmma.mma(%{acc}, %zero, %zero) [block=0, n=8, a_dtype=bf16, "
+        "b_dtype=bf16, a_swizzle=128, a_lead=16, a_stride=1024, a_transposed=False, "
+        "b_swizzle=128, b_lead=16, b_stride=1024, b_transposed=False]\n"
     )
 
 

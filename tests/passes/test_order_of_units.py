@@ -65,9 +65,9 @@ def waits(pending: int = 0) -> str:
 
 def dot(a: str, b: str = "") -> str:
     return (
-        f"%d: f32[2x2] = wgmma.mma(%acc, %to.{a}, %to.{b or a}) [block=0, n=8, dtype=bf16, "
-        "a_swizzle=128, a_lead=16, a_stride=1024, a_transposed=False, b_swizzle=128, b_lead=16, "
-        "b_stride=1024, b_transposed=False]\n"
+        f"%d: f32[2x2] = wgmma.mma(%acc, %to.{a}, %to.{b or a}) [block=0, n=8, "
+        "a_dtype=bf16, b_dtype=bf16, a_swizzle=128, a_lead=16, a_stride=1024, "
+        "a_transposed=False, b_swizzle=128, b_lead=16, b_stride=1024, b_transposed=False]\n"
     )
 
 

@@ -6,10 +6,74 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from warploom.base.dtypes import DType
+from warploom.base.dtypes import DType, bf16, f8e4m3, f8e5m2, f16, f32, i8, i32, u8
 
 WARP = 32
 F8_SINCE = "sm_89"  # conversions of 8-bit floats
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """What one instruction of a matrix unit does: D[M, N] += A[M, K] · B[K, N].
+
+    `pairs` are the element types of A and B. `rows` is M, `depth` K; `columns` every N. `turned`:
+    an operand in shared memory may be contiguous along M or N, else it is along K only. A lies in
+    shared memory or in registers, B in shared memory, D in registers. `since` is the architecture.
+    """
+
+    unit: str
+    pairs: tuple[tuple[DType, DType], ...]
+    sums: DType
+    rows: int
+    columns: tuple[int, ...]
+    depth: int
+    turned: bool
+    since: str = "sm_90a"
+
+    def near(self, axis: str, extent: int) -> tuple[int, ...]:
+        """The extents of an axis ("M", "N" or "K" of whole tiles) that are next to one that the
+        unit cannot do: one or two."""
+        if axis == "N":
+            below = [n for n in self.columns if n < extent][-1:]
+            above = [n for n in self.columns if n > extent][:1]
+            return (*below, *above)
+        step = self.rows if axis == "M" else self.depth
+        return tuple(n for n in (extent // step * step, extent // step * step + step) if n)
+
+    def takes(self, axis: str, extent: int) -> bool:
+        """Whether a tile may have this extent along an axis."""
+        if axis == "N":
+            return extent in self.columns
+        return extent % (self.rows if axis == "M" else self.depth) == 0
+
+
+def _wgmma(
+    *pairs: tuple[DType, DType],
+    depth: int,
+    sums: DType = f32,
+    columns: tuple[int, ...] = tuple(range(8, 257, 8)),
+    turned: bool = False,
+) -> Product:
+    return Product("wgmma", pairs, sums, 64, columns, depth, turned)
+
+
+def _all_of(*kinds: DType) -> tuple[tuple[DType, DType], ...]:
+    return tuple((a, b) for a in kinds for b in kinds)
+
+
+# The one list of what matrix units can do. `tests/codegen/test_legality.py` has the assembler take
+# every row, and refuse what is next to it.
+PRODUCTS: tuple[Product, ...] = (
+    _wgmma((f16, f16), (bf16, bf16), depth=16, turned=True),
+    _wgmma((f32, f32), depth=8),  # as tf32
+    _wgmma(*_all_of(f8e4m3, f8e5m2), depth=32),
+    _wgmma(*_all_of(i8, u8), depth=32, sums=i32, columns=(8, 16, 24, 32, *range(48, 257, 16))),
+)
+
+
+def product_of(a: DType, b: DType) -> Product | None:
+    """What the matrix unit does with operands of these types, or None."""
+    return next((p for p in PRODUCTS if (a, b) in p.pairs), None)
 
 
 @dataclass(frozen=True, slots=True)

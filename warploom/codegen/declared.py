@@ -81,6 +81,7 @@ _ONE: dict[type[Op], str] = {
     tma.Commit: "cp.async.bulk.group",
     tma.Wait: "cp.async.bulk.group",
     wgmma.Mma: "wgmma.mma",
+    wgmma.MmaRegisters: "wgmma.mma",
     wgmma.Fence: "wgmma.sync",
     wgmma.Commit: "wgmma.sync",
     wgmma.WaitGroup: "wgmma.sync",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warploom.base.dtypes import bf16, f16, f32
+from warploom.base.target import PRODUCTS, Product, product_of
 from warploom.ir.layout.fragments import WARPGROUP
 from warploom.ir.op import Value
 from warploom.ir.ops import tile as tiles
@@ -26,7 +26,8 @@ class Pending(Handle):
         self.tile: Value | None = None  # that was waited for
 
     def __repr__(self) -> str:
-        return f"a pending f32 tile of shape {self.shape}"
+        kind = tiles.any_tile_of(self.value).dtype
+        return f"a pending {kind} tile of shape {self.shape}"
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -66,20 +67,36 @@ def begun(acc: Any) -> Value:
 
 
 @vocabulary
-def dot_async(a: Shared, b: Shared, acc: Tile | Pending) -> Pending:
+def dot_async(a: Shared | Tile, b: Shared, acc: Tile | Pending) -> Pending:
     """Begin acc + a·b; the result is pending until `.wait()`.
 
-    Shapes: a (M, K) and b (K, N) in shared memory (f16 or bf16), acc (M, N) in f32. M is a multiple
-    of 64, N of 8 up to 256, K of 16. `.T` of a shared tile costs nothing.
+    Shapes: a (M, K) in shared memory or registers, b (K, N) in shared memory, acc (M, N). M is a
+    multiple of 64. `.T` of a shared tile costs nothing.
+
+    | a and b | acc | N | K, a multiple of | contiguous along |
+    |---|---|---|---|---|
+    | f16, f16; bf16, bf16 | f32 | 8 to 256 in steps of 8 | 16 | any axis |
+    | f32, f32 | f32 | 8 to 256 in steps of 8 | 8 | K |
+    | f8e4m3 or f8e5m2, each | f32 | 8 to 256 in steps of 8 | 32 | K |
+    | i8 or u8, each | i32 | 8, 24 and multiples of 16 to 256 | 32 | K |
+
+    f32 operands are read as tf32: the last 13 bits of each are ignored. Sums of 8-bit floats keep
+    about 14 bits of the largest addend while the unit adds up one product (docs/numerics.md, N23):
+    add short products to a tile for more. Integers are exact and wrap.
+    A tile in registers is brought to the layout that the unit reads, through shared memory where
+    it has another one; the sum of an earlier product, cast to 16 bits, has it already.
     Executes: a role of 4 warps.
     Since: sm_90a.
     PTX: wgmma.mma_async.
     """
     for name, given in (("a", a), ("b", b)):
+        if isinstance(given, Tile) and name == "a":
+            continue
         if not isinstance(given, Shared):
+            places = "registers or shared memory" if name == "a" else "shared memory"
             raise Refused(
                 "T015",
-                f"operand {name} of a product lies in shared memory; this is {kind_of(given)}",
+                f"operand {name} of a product lies in {places}; this is {kind_of(given)}",
                 argument=name,
             )
         given.check_single()
@@ -92,34 +109,59 @@ def dot_async(a: Shared, b: Shared, acc: Tile | Pending) -> Pending:
         )
     value = begun(acc)
     shape = tiles.any_tile_of(value).shape
-    _check_shapes(a, b, shape)
-    _check_dtypes(a, b, value)
-    for item in {id(t.item): t.item for t in (a, b)}.values():
+    _check_axes(a, b, shape)
+    can = _check_dtypes(a, b, value)
+    _check_extents(can, a, b)
+    for item in {id(t.item): t.item for t in (a, b) if isinstance(t, Shared)}.values():
         if item is not None:
             item.note_product()
     return Pending(builder().emit(wgmma.Dot(a=a.value, b=b.value, acc=value)))
 
 
-def _check_dtypes(a: Shared, b: Shared, acc: Value) -> None:
-    if a.dtype != b.dtype:
-        raise Refused("T002", f"a product of {a.dtype} and {b.dtype}")
-    if a.dtype not in (f16, bf16):
+def _check_dtypes(a: Shared | Tile, b: Shared, acc: Value) -> Product:
+    """What the unit does with the operands, whose element types and order of axes it takes."""
+    can = product_of(a.dtype, b.dtype)
+    if can is None:
+        one = a.dtype == b.dtype
+        known = any(a.dtype in pair for p in PRODUCTS for pair in p.pairs)
         raise Refused(
             "L013",
-            f"the matrix unit cannot multiply {a.dtype}",
-            notes=("operands are f16 or bf16",),
+            f"the matrix unit cannot multiply {a.dtype}" + ("" if one else f" by {b.dtype}"),
+            argument="a" if not known else "b",
+            notes=("it multiplies " + "; ".join(_pairs_text(p) for p in PRODUCTS),),
         )
     dtype = tiles.any_tile_of(acc).dtype
-    if dtype != f32:
+    if dtype != can.sums:
         raise Refused(
             "T002",
             f"an accumulator of {dtype}",
             argument="acc",
-            hint="products are added up in f32: `wl.zeros(shape, wl.f32)`",
+            hint=f"products of {a.dtype} are added up in {can.sums}: `wl.zeros(shape, "
+            f"wl.{can.sums})`",
         )
+    for name, given, axis in (("a", a, 1), ("b", b, 0)):
+        if isinstance(given, Shared) and not can.turned and given.type.order[axis] != 1:
+            stored = "(M, K)" if name == "a" else "(N, K)"
+            raise Refused(
+                "L013",
+                f"the matrix unit reads {given.dtype} along K only, and operand {name} lies in "
+                f"shared memory along {'M' if name == 'a' else 'N'}",
+                argument=name,
+                notes=("operands of 16 bits may lie along either axis",),
+                hint=f"store it as {stored}" + ("" if name == "a" else " and pass `.T` of it"),
+            )
+    return can
 
 
-def _check_shapes(a: Shared, b: Shared, shape: tuple[int, ...]) -> None:
+def _pairs_text(can: Product) -> str:
+    """The element types of a row of the table."""
+    kinds = sorted({str(a) for a, _ in can.pairs})
+    if len(can.pairs) > len(kinds):
+        return " and ".join(kinds) + " in any combination"
+    return ", ".join(f"{kind} by {kind}" for kind in kinds)
+
+
+def _check_axes(a: Shared | Tile, b: Shared, shape: tuple[int, ...]) -> None:
     if len(a.shape) != 2 or len(b.shape) != 2 or len(shape) != 2:
         raise Refused("T006", f"a product of shapes {a.shape} and {b.shape} into {shape}")
     (m, k), (k2, n) = a.shape, b.shape
@@ -129,14 +171,29 @@ def _check_shapes(a: Shared, b: Shared, shape: tuple[int, ...]) -> None:
             f"a of shape {a.shape} times b of shape {b.shape} into an accumulator of {shape}",
             hint="b has shape (K, N): use `.T` of a tile stored as (N, K)",
         )
-    for name, extent, step, most in (("M", m, 64, 0), ("N", n, 8, 256), ("K", k, 16, 0)):
-        if extent % step or (most and extent > most):
-            near = max(step, extent // step * step)
-            near = min(near, most) if most else near
+
+
+def _check_extents(can: Product, a: Shared | Tile, b: Shared) -> None:
+    extents = {"M": a.shape[0], "N": b.shape[1], "K": a.shape[1]}
+    rules = {
+        "M": f"a multiple of {can.rows}",
+        "N": _columns_text(can.columns),
+        "K": f"a multiple of {can.depth}",
+    }
+    for axis, extent in extents.items():
+        if not can.takes(axis, extent):
+            near = " and ".join(str(n) for n in can.near(axis, extent))
             raise Refused(
                 "L013",
-                f"the matrix unit cannot do {name} = {extent}",
-                notes=(f"{name} is a multiple of {step}" + (f" up to {most}" if most else ""),),
-                hint=f"the nearest that it can do: {near}"
-                + ("" if most and near + step > most else f" and {near + step}"),
+                f"the matrix unit cannot do {axis} = {extent} with {a.dtype}",
+                argument="b" if axis == "N" else "a",
+                notes=(f"{axis} is {rules[axis]}",),
+                hint=f"the nearest that it can do: {near}",
             )
+
+
+def _columns_text(columns: tuple[int, ...]) -> str:
+    """A list of N in words."""
+    if columns == tuple(range(columns[0], columns[-1] + 1, columns[0])):
+        return f"a multiple of {columns[0]} up to {columns[-1]}"
+    return f"one of {', '.join(map(str, columns))}"

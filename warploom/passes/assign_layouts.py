@@ -16,7 +16,7 @@ from math import prod
 from warploom.base.errors import error
 from warploom.base.target import Target
 from warploom.ir.kernel import Kernel, walk
-from warploom.ir.layout.fragments import WARPGROUP, accumulator, one_a_thread
+from warploom.ir.layout.fragments import WARPGROUP, accumulator, one_a_thread, operand
 from warploom.ir.layout.layout import Layout
 from warploom.ir.layout.natural import natural
 from warploom.ir.op import Block, Op, Value
@@ -90,6 +90,7 @@ class _Class:
     narrowest: int = _ACCESS_BYTES  # bytes of the narrowest element moved to or from memory
     layout: Layout | None = None
     pinned: Layout | None = None
+    wish: Layout | None = None  # of a user that would convert it otherwise
     edges: list[tuple[Value, Relation]] = field(default_factory=list)
 
 
@@ -122,6 +123,7 @@ class _Classes:
             self.info[a].narrowest = min(self.info[a].narrowest, self.info[b].narrowest)
             self.info[a].edges += self.info[b].edges
             self.info[a].pinned = self.info[a].pinned or self.info[b].pinned
+            self.info[a].wish = self.info[a].wish or self.info[b].wish
             del self.info[b]
 
     def relate(self, large: Value, small: Value, rule: Relation) -> None:
@@ -135,9 +137,8 @@ class _Classes:
 
     def note(self, op: Op, warps: int) -> None:
         self.warps = warps
-        for value in op.results:
-            if isinstance(value.type, Tile):
-                self.find(value)
+        for value in filter(_is_tile, op.results):
+            self.find(value)
         if isinstance(op, _ELEMENTWISE):
             self.join(op.result, *op.operand_values())
         elif isinstance(op, Loop):
@@ -146,11 +147,13 @@ class _Classes:
                 self.join(*group)
         elif isinstance(op, If):
             for block in op.regions():
-                for given, result in zip(block.ops[-1].operand_values(), op.results, strict=True):
-                    self.join(given, result)
+                for pair in zip(block.ops[-1].operand_values(), op.results, strict=True):
+                    self.join(*pair)
         elif isinstance(op, _DICTATED):
             self.join(op.result, *_sharing(op))
             self.anchor(op.result, _dictated(op, warps))
+            if isinstance(op, wgmma.Dot) and isinstance(op.a.type, Tile):
+                self.info[self.find(op.a)].wish = _left(op, warps)
         elif isinstance(op, _ACCESSES):
             self.note_access(op)
         else:
@@ -182,6 +185,10 @@ class _Classes:
         for info in list(self.info.values()):
             if info.pinned is not None:
                 self.propagate(info)
+        for info in list(self.info.values()):
+            if info.layout is None and info.wish is not None:
+                info.layout = info.wish
+                self.propagate(info)
         by_size = sorted(self.info.values(), key=lambda c: (-prod(c.shape), -len(c.shape), c.order))
         for info in by_size:
             if info.layout is None:
@@ -201,6 +208,10 @@ class _Classes:
         layout = self.info[self.find(value)].layout
         assert layout is not None
         return layout
+
+
+def _is_tile(value: Value) -> bool:
+    return isinstance(value.type, Tile)
 
 
 def _sharing(op: Op) -> Iterator[Value]:
@@ -239,6 +250,12 @@ def _accumulator(op: wgmma.Begin | wgmma.Dot | wgmma.Settle | wgmma.Wait, warps:
         )
     shape = tile.any_tile_of(op.acc).shape
     return accumulator((shape[0], shape[1]), warps)
+
+
+def _left(op: wgmma.Dot, warps: int) -> Layout:
+    """The layout of operand A in registers."""
+    held = tile.tile_of(op.a)
+    return operand((held.shape[0], held.shape[1]), warps, held.dtype.bytes)
 
 
 def _relations(op: Op) -> Iterator[tuple[Value, Value, Relation]]:
@@ -305,7 +322,10 @@ def _insert_converts(block: Block) -> None:
 
 
 def _wanted_operand(op: Op) -> Layout | None:
-    """The layout that an operation's first operand must have, where its result dictates one."""
+    """The layout that an operation's first operand must have, where the hardware or its result
+    dictates one."""
+    if isinstance(op, wgmma.Dot) and isinstance(op.a.type, Tile):
+        return _left(op, WARPGROUP)
     if isinstance(op, tile.Broadcast):
         return _operand_layout(op, _layout(op.result))
     if isinstance(op, tile.InsertAxis):

@@ -11,7 +11,7 @@ from warploom.base.target import Target
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Op, Value
 from warploom.ir.ops.control import Assign, Declare, Duplicate, If, Loop
-from warploom.ir.ops.wgmma import Mma, WaitGroup
+from warploom.ir.ops.wgmma import Fence, Mma, MmaRegisters, WaitGroup
 from warploom.passes.later_uses import LaterUses
 
 
@@ -25,6 +25,9 @@ def assign_storage(kernel: Kernel, target: Target) -> None:
     """
     _Storages(kernel).block(kernel.body, {})
 
+
+_PRODUCTS = (Mma, MmaRegisters)
+_IN_PLACE = (*_PRODUCTS, WaitGroup)
 
 # The storage that a value should be in because it is carried there.
 _Wishes = dict[Value, Value]
@@ -88,12 +91,13 @@ class _Storages:
             else:
                 for inner in op.regions():
                     self.block(inner, wishes)
-                if isinstance(op, Mma | WaitGroup):
-                    ops += self.in_place(op, wishes)
+                if isinstance(op, _IN_PLACE):
+                    at = _start(ops) if isinstance(op, _PRODUCTS) else len(ops)
+                    ops[at:at] = self.in_place(op, wishes)
             ops.append(op)
         block.ops = ops
 
-    def in_place(self, op: Mma | WaitGroup, wishes: _Wishes) -> list[Op]:
+    def in_place(self, op: Mma | MmaRegisters | WaitGroup, wishes: _Wishes) -> list[Op]:
         """Accumulator and result are one storage; an accumulator that is in none, or is read again,
         is copied to one: that in which its sum is carried, if it is free."""
         before: list[Op] = []
@@ -174,6 +178,17 @@ class _Storages:
         block.ops[-1:] = [*parallel_copy(moves, last), last]
 
 
+def _start(ops: list[Op]) -> int:
+    """Where the registers of a product are made ready that follows `ops`: before the fence which
+    orders that before the unit's own writes."""
+    for at in reversed(range(len(ops))):
+        if isinstance(ops[at], Fence):
+            return at
+        if isinstance(ops[at], _PRODUCTS) or ops[at].regions():
+            break
+    return len(ops)
+
+
 class Chains:
     """Accumulators: values that products and waits change in place, through loops and branches."""
 
@@ -182,7 +197,7 @@ class Chains:
         self.sources: dict[Value, list[Value]] = {}  # what a carried value may be
         self.made: dict[Value, Op] = {}
         for op in walk(kernel.body):
-            if isinstance(op, Mma | WaitGroup):
+            if isinstance(op, _IN_PLACE):
                 self.next[op.acc] = op.result
                 self.made[op.result] = op
             elif isinstance(op, Loop):
@@ -205,7 +220,7 @@ class Chains:
         """Whether the matrix unit may still write a value."""
         for origin in self._origins(value):
             made = self.made.get(origin)
-            if isinstance(made, Mma) or (isinstance(made, WaitGroup) and made.pending):
+            if isinstance(made, _PRODUCTS) or (isinstance(made, WaitGroup) and made.pending):
                 return True
         return False
 
@@ -232,7 +247,7 @@ def _copied_in_flight(value: Value, op: Op) -> Error:
         "L016",
         f"{name} would be copied while the matrix unit writes it",
         value.loc if value.loc.line else op.loc,
-        label="begun here" if isinstance(value.owner, Mma) else "",
+        label="begun here" if isinstance(value.owner, _PRODUCTS) else "",
         notes=[
             "an accumulator stays in its registers: from one trip of a loop to the next, and "
             "on both ways of a branch, under one name"

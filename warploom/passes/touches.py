@@ -72,8 +72,9 @@ class Memory:
         if isinstance(op, tma.LoadBox | tma.StoreBox):
             made = _shared(buffer_of(op.address), writes=isinstance(op, tma.LoadBox))
             return [replace(made, agent=COPY, what=f"{made.what} by the copy engine")]
-        if isinstance(op, wgmma.Mma):
-            made = [_shared(buffer_of(address), writes=False) for address in (op.a, op.b)]
+        if isinstance(op, wgmma.Mma | wgmma.MmaRegisters):
+            addresses = (op.a, op.b) if isinstance(op, wgmma.Mma) else (op.b,)
+            made = [_shared(buffer_of(address), writes=False) for address in addresses]
             return [replace(t, agent=PRODUCT, what=f"{t.what} by a product") for t in made]
         return []
 

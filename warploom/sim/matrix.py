@@ -1,6 +1,10 @@
 """The matrix unit: operands gathered as matrix descriptors say, products in order, accumulators
 that are valid once their products have retired. Source: PTX ISA, "Matrix descriptor" and "Register
-fragments" of wgmma. Knows no operation."""
+fragments" of wgmma. Knows no operation.
+
+Products of floats are exact and summed in float32 in an order of the simulator's own; tf32 operands
+lose their last 13 bits, as in the hardware. Integers are exact and wrap.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from warploom.base.dtypes import DType, bf16
+from warploom.base.dtypes import DType, f32
 from warploom.ir.op import Op
 from warploom.sim.boxes import CHUNK, PERIOD, chunks_of, swizzled
-from warploom.sim.conversions import widen_bf16
+from warploom.sim.conversions import wide
+from warploom.sim.values import carrier
 
-ROWS, DEPTH = 64, 16  # of A in one instruction; elements of K
-_IN_CHUNK = 8  # elements of 16 bits
+ROWS = 64  # of A in one instruction
+_DEPTH, _IN_CHUNK = 16, 8  # elements of 16 bits: of K in one instruction, in a chunk
+_HALVES = 2  # chunks of K in one instruction, where K is contiguous
+_TF32 = np.uint32(0xFFFFE000)  # the bits of a float32 that tf32 has
 _REACH = 1 << 18  # descriptors hold 14 bits of the address and of both offsets, in units of 16
 
 
@@ -40,17 +47,17 @@ def chunk_places(operand: Operand, start: int) -> tuple[np.ndarray, int]:
     element: [outer, 2] where K is contiguous, else [16, outer / 8]. And where the last one ends."""
     span = operand.swizzle or CHUNK
     if operand.transposed:
-        k = np.arange(DEPTH)[:, None]
+        k = np.arange(_DEPTH)[:, None]
         group = np.arange(operand.outer // _IN_CHUNK)[None, :]
         if operand.swizzle:
-            wide = span // CHUNK
-            byte = group % wide * CHUNK + group // wide * operand.lead
+            across = span // CHUNK
+            byte = group % across * CHUNK + group // across * operand.lead
             byte = byte + k % 8 * span + k // 8 * operand.stride
         else:
             byte = group * operand.stride + k % 8 * CHUNK + k // 8 * operand.lead
     else:
         row = np.arange(operand.outer)[:, None]
-        half = np.arange(DEPTH // _IN_CHUNK)[None, :]
+        half = np.arange(_HALVES)[None, :]
         step = CHUNK if operand.swizzle else operand.lead
         byte = row % 8 * span + row // 8 * operand.stride + half * step
     chunks = swizzled(byte + start, operand.swizzle) // CHUNK
@@ -66,14 +73,34 @@ def places(operand: Operand, address: int) -> tuple[np.ndarray, int]:
     return chunks + periods * (PERIOD // CHUNK), last + periods * PERIOD
 
 
+def numbers(held: np.ndarray, dtype: DType) -> np.ndarray:
+    """Elements as the unit multiplies them, in float32: every type that it takes fits there."""
+    if dtype == f32:
+        return (held.view(np.uint32) & _TF32).view(np.float32)
+    return wide(held, dtype).astype(np.float32, copy=False)
+
+
 def elements(raw: np.ndarray, operand: Operand, at: np.ndarray, dtype: DType) -> np.ndarray:
-    """An operand as float32, [outer, 16]."""
-    held = chunks_of(raw).take(at)
-    if dtype == bf16:
-        wide = widen_bf16(held.view(np.uint16))
-    else:
-        wide = held.view(np.float16).astype(np.float32)
-    return wide.T if operand.transposed else wide
+    """An operand in shared memory as float32, [outer, K of one instruction]."""
+    held = numbers(chunks_of(raw).take(at).view(carrier(dtype)), dtype)
+    return held.T if operand.transposed else held
+
+
+def fragment(registers: np.ndarray, block: int, step: int, run: int, dtype: DType) -> np.ndarray:
+    """Operand A of one instruction from a register tile, [64, K of one instruction]: registers of
+    axis 1 are runs of `run` neighbouring columns, two for a step."""
+    columns = registers.shape[1]
+    full = np.broadcast_to(registers, (*registers.shape[:2], 1, 4, 32))
+    part = full[2 * block : 2 * block + 2, 2 * run * step : 2 * run * (step + 1)]
+    assert part.shape[1] == 2 * run, f"step {step} of {columns} registers"
+    # (half, j, e, warp, row, quarter) to (warp, half, row, j, quarter, e)
+    parts = part.reshape(2, 2, run, 4, 8, 4).transpose(3, 0, 4, 1, 5, 2)
+    return numbers(np.ascontiguousarray(parts.reshape(ROWS, 8 * run)), dtype)
+
+
+def added(left: np.ndarray, right: np.ndarray, sums: DType) -> np.ndarray:
+    """left · rightᵀ in the type of the sums. Sums of 32 products of 8-bit integers fit float32."""
+    return (left @ right.T).astype(sums.numpy, copy=False)
 
 
 class Accumulator:
@@ -88,7 +115,7 @@ class Accumulator:
         full = np.broadcast_to(array, (*extents, 1, 4, 32))
         parts = full.reshape(blocks, 2, eights, 2, 4, 8, 4)
         # (block, half, j, e, warp, row, pair) to (block, warp, half, row, j, pair, e)
-        rows = np.empty((blocks, 4, 2, 8, eights, 4, 2), np.float32)
+        rows = np.empty((blocks, 4, 2, 8, eights, 4, 2), array.dtype)
         rows[...] = parts.transpose(0, 4, 1, 5, 2, 6, 3)
         self.rows = rows.reshape(blocks, ROWS, 8 * eights)
 

@@ -48,3 +48,15 @@ def multiply(t: Translator, op: wgmma.Mma) -> Step:
         m.shadow[d] = m.shadow[acc]
 
     return step
+
+
+@shadows(wgmma.MmaRegisters)
+def multiply_registers(t: Translator, op: wgmma.MmaRegisters) -> Step:
+    acc, d, a, b = t.slot(op.acc), t.slot(op.result), t.slot(op.a), t.slot(op.b)
+
+    def step(s: Slots, m: Batch) -> None:
+        matters(m, op, "is used as an address", b)
+        matters(m, op, "is multiplied", a)
+        m.shadow[d] = m.shadow[acc]
+
+    return step

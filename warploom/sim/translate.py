@@ -18,7 +18,7 @@ from warploom.ir.op import Block, Loc, Op, Value
 from warploom.ir.ops.control import For, Loop, Yield
 from warploom.ir.ops.debug import Breakpoint
 from warploom.ir.ops.shared_memory import BufferOp
-from warploom.ir.ops.wgmma import Mma
+from warploom.ir.ops.wgmma import Mma, MmaRegisters
 from warploom.ir.types import Buffer, Regs, Scalar, Tensor
 from warploom.sim.machine import Batch, Slots, Step, sequence
 from warploom.sim.memory import Memory
@@ -58,7 +58,7 @@ class Translator:
         self.waits = any(op.FAMILY in _CONCURRENT for op in walk(kernel.body))
         self.placed: list[Placed] = []
         self.signallers: dict[Value, list[str]] = {}  # of buffers of barriers: roles
-        self._multiplies = any(isinstance(op, Mma) for op in walk(kernel.body))
+        self._multiplies = any(isinstance(op, Mma | MmaRegisters) for op in walk(kernel.body))
         self.shared_bytes = _aligned(kernel.shared_bytes)
         self._slots: dict[Value | str, int] = {}
         self._home: dict[Value, Block] = {}

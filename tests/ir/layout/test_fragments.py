@@ -32,7 +32,7 @@ def test_each_register_is_where_the_figure_has_it(rows, columns, warps):
     ("shape", "warps"), [((32, 8), 4), ((64, 4), 4), ((64, 8), 8), ((64, 8), 2), ((96, 8), 4)]
 )
 def test_what_is_no_accumulator(shape, warps):
-    with pytest.raises(ValueError, match="an accumulator of"):
+    with pytest.raises(ValueError, match="a fragment of"):
         accumulator(shape, warps)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import prod
 
-from warploom.codegen import async_helpers
+from warploom.codegen import async_helpers, product_helpers
 from warploom.codegen.places import Place
 from warploom.codegen.registry import emits
-from warploom.codegen.state import Emitter, Fault, extents_of
+from warploom.codegen.state import Emitter, Fault, dtype_of, extents_of
 from warploom.ir.op import Value
 from warploom.ir.ops import wgmma as ops
 
@@ -22,14 +22,39 @@ def fence(out: Emitter, op: ops.Fence) -> None:
 
 @emits(ops.Mma)
 def multiply(out: Emitter, op: ops.Mma) -> None:
-    place = _in_place(out, op.acc, op.result)
-    name = async_helpers.multiply(
-        out.prelude, op.dtype.name, op.n, op.a_transposed, op.b_transposed
+    rows = _accumulator_rows(out, op)
+    name = product_helpers.multiply(
+        out.prelude, (op.a_dtype, op.b_dtype), op.n, (op.a_transposed, op.b_transposed)
     )
-    rows = [f"&{place.at(str((2 * op.block + half) * place.strides[0]))}" for half in (0, 1)]
     a = _matrix(out, op.a, op.a_swizzle, op.a_lead, op.a_stride)
     b = _matrix(out, op.b, op.b_swizzle, op.b_lead, op.b_stride)
     out.lines.add(f"{name}({', '.join(rows)}, {a}, {b});")
+
+
+@emits(ops.MmaRegisters)
+def multiply_registers(out: Emitter, op: ops.MmaRegisters) -> None:
+    """The fragment is four words: upper and lower row of the left columns, then of the right."""
+    rows = _accumulator_rows(out, op)
+    name = product_helpers.multiply(
+        out.prelude, (op.a_dtype, op.b_dtype), op.n, (None, op.b_transposed)
+    )
+    word = product_helpers.word(out.prelude, op.a_dtype)
+    place = out.place(op.a)
+    words = []
+    for side in (0, 1):
+        for half in (0, 1):
+            first = place.offset + (2 * op.block + half) * place.strides[0]
+            columns = [(2 * op.step + side) * op.run + e for e in range(op.run)]
+            held = [place.at(str(first + c * place.strides[1])) for c in columns]
+            words.append(f"{word}({', '.join(held)})")
+    b = _matrix(out, op.b, op.b_swizzle, op.b_lead, op.b_stride)
+    out.lines.add(f"{name}({', '.join((*rows, *words))}, {b});")
+
+
+def _accumulator_rows(out: Emitter, op: ops.Mma | ops.MmaRegisters) -> list[str]:
+    """The first register of each of the two rows that an instruction updates."""
+    place = _in_place(out, op.acc, op.result)
+    return [f"&{place.at(str((2 * op.block + half) * place.strides[0]))}" for half in (0, 1)]
 
 
 @emits(ops.Commit)
@@ -40,7 +65,7 @@ def commit(out: Emitter, op: ops.Commit) -> None:
 @emits(ops.WaitGroup)
 def wait_group(out: Emitter, op: ops.WaitGroup) -> None:
     place = _in_place(out, op.acc, op.result)
-    name = async_helpers.wait_group(out.prelude, prod(place.extents))
+    name = product_helpers.wait_group(out.prelude, dtype_of(op.acc), prod(place.extents))
     out.lines.add(f"{name}<{op.pending}>({place.root});")
 
 

@@ -9,27 +9,38 @@ WARPGROUP = 4  # warps
 
 
 def accumulator(shape: tuple[int, int], warps: int) -> Layout:
-    """The f32 accumulator of an (M, N) product over `warps` warps (4 a warpgroup).
+    """The accumulator of an (M, N) product over `warps` warps (4 a warpgroup): 32-bit numbers.
 
     Warpgroup g holds the 64-row blocks g, g + groups, …; registers of axis 0 are (row, row + 8) of
     each block, those of axis 1 pairs of neighbouring columns.
     """
+    return _fragment(shape, warps, 2)
+
+
+def operand(shape: tuple[int, int], warps: int, itemsize: int) -> Layout:
+    """Operand A of an (M, K) product in registers, elements of so many bytes: like an accumulator,
+    but neighbouring columns fill a register of 32 bits. For 16 bits the two are the same."""
+    return _fragment(shape, warps, 4 // itemsize)
+
+
+def _fragment(shape: tuple[int, int], warps: int, run: int) -> Layout:
+    """`run` neighbouring columns a thread, four threads a row."""
     rows, columns = shape
     groups = warps // WARPGROUP
-    if warps % WARPGROUP or rows % (64 * groups) or columns % 8:
-        raise ValueError(f"an accumulator of {rows}x{columns} over {warps} warps")
+    if warps % WARPGROUP or rows % (64 * groups) or columns % (4 * run):
+        raise ValueError(f"a fragment of {rows}x{columns} over {warps} warps")
     blocks = rows // (64 * groups)
     return Layout(
         shape,
         (
-            Mode(Place.LANE, 4, 1, 2),
+            Mode(Place.LANE, 4, 1, run),
             Mode(Place.LANE, 8, 0, 1),
             Mode(Place.WARP, WARPGROUP, 0, 16),
             Mode(Place.WARP, groups, 0, 64),
             Mode(Place.REG, 2, 0, 8),
             Mode(Place.REG, blocks, 0, 64 * groups),
-            Mode(Place.REG, 2, 1, 1),
-            Mode(Place.REG, columns // 8, 1, 8),
+            *([Mode(Place.REG, run, 1, 1)] if run > 1 else []),
+            Mode(Place.REG, columns // (4 * run), 1, 4 * run),
         ),
         warps,
     )

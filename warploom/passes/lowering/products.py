@@ -1,15 +1,16 @@
-"""Products of the matrix unit: one instruction a 64-row block and 16 elements of K, with the
+"""Products of the matrix unit: one instruction a 64-row block and 32 bytes of K, with the
 numbers that matrix descriptors take. Source: PTX ISA, "Asynchronous warpgroup-level matrix
 instructions"."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from warploom.base.errors import error
 from warploom.ir.op import Value
-from warploom.ir.ops import wgmma
-from warploom.ir.types import SharedTile
+from warploom.ir.ops import tile, wgmma
+from warploom.ir.types import SharedTile, Tile
 from warploom.passes.lowering.context import Lowering, lowers
 from warploom.passes.lowering.shared import address_of, type_of
 
@@ -39,6 +40,17 @@ class _Operand:
         """Bytes between groups of eight rows."""
         return _ATOM_ROWS * self.kind.layout.swizzle
 
+    def form(self, name: str) -> dict[str, Any]:
+        """The attributes of a product that describe operand `name`."""
+        numbers = {
+            "dtype": self.kind.dtype,
+            "swizzle": self.kind.layout.swizzle,
+            "lead": self.lead,
+            "stride": self.stride,
+            "transposed": self.transposed,
+        }
+        return {f"{name}_{key}": number for key, number in numbers.items()}
+
     def byte_of(self, outer: int, k: int) -> int:
         """Bytes from the tile's start to (outer, k), as descriptors count: before the swizzle."""
         layout = self.kind.layout
@@ -62,31 +74,26 @@ def _operand(op: wgmma.Dot, value: Value, k_axis: int, name: str) -> _Operand:
 
 @lowers(wgmma.Dot)
 def dot(lower: Lowering, op: wgmma.Dot) -> None:
-    a, b = _operand(op, op.a, 1, "a"), _operand(op, op.b, 0, "b")
-    (m, k), n = a.kind.shape, b.kind.shape[1]
-    lower.build.add(wgmma.Fence())
+    in_registers = isinstance(op.a.type, Tile)
+    a = None if in_registers else _operand(op, op.a, 1, "a")
+    b = _operand(op, op.b, 0, "b")
+    k, n = b.kind.shape
+    rows = tile.any_tile_of(op.acc).shape[0]
+    fragment = lower.whole(op.a) if in_registers else None
     acc = lower.whole(op.acc)
-    step = _STEP_BYTES // a.kind.dtype.bytes
-    for at in range(0, k, step):
+    lower.build.add(wgmma.Fence())
+    step = _STEP_BYTES // b.kind.dtype.bytes
+    right_form = b.form("b")
+    for number, at in enumerate(range(0, k, step)):
         right = address_of(lower, op.b, lower.build.const(b.byte_of(0, at)))
-        for block in range(m // _BLOCK):
-            left = address_of(lower, op.a, lower.build.const(a.byte_of(block * _BLOCK, at)))
-            made = wgmma.Mma(
-                acc=acc,
-                a=left,
-                b=right,
-                block=block,
-                n=n,
-                dtype=a.kind.dtype,
-                a_swizzle=a.kind.layout.swizzle,
-                a_lead=a.lead,
-                a_stride=a.stride,
-                a_transposed=a.transposed,
-                b_swizzle=b.kind.layout.swizzle,
-                b_lead=b.lead,
-                b_stride=b.stride,
-                b_transposed=b.transposed,
-            )
+        for block in range(rows // _BLOCK):
+            where: dict[str, Any] = {"acc": acc, "b": right, "block": block, "n": n, **right_form}
+            if a is None:
+                assert fragment is not None
+                made = wgmma.MmaRegisters(a=fragment, step=number, **where)
+            else:
+                left = address_of(lower, op.a, lower.build.const(a.byte_of(block * _BLOCK, at)))
+                made = wgmma.Mma(a=left, **where, **a.form("a"))
             acc = lower.build.emit(made, op.result.name)
     lower.build.add(wgmma.Commit())
     lower.put(op.result, acc)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from warploom.base.dtypes import f32
+from warploom.base.dtypes import DType, f32, i32
 from warploom.ir.op import Op
 from warploom.ir.ops import control, wgmma
 from warploom.ir.ops.registers import regs_of
@@ -16,7 +16,17 @@ from warploom.ir.types import Regs
 from warploom.sim import sync_faults
 from warploom.sim.boxes import CHUNK
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
-from warploom.sim.matrix import ROWS, Accumulator, Operand, Product, elements, places, unretired
+from warploom.sim.matrix import (
+    ROWS,
+    Accumulator,
+    Operand,
+    Product,
+    added,
+    elements,
+    fragment,
+    places,
+    unretired,
+)
 from warploom.sim.registry import simulates
 from warploom.sim.values import dense
 
@@ -34,60 +44,90 @@ def fence(t: Translator, op: wgmma.Fence) -> Step:
     return step
 
 
-@simulates(wgmma.Mma)
-def multiply(t: Translator, op: wgmma.Mma) -> Step:
+def _products(t: Translator, op: wgmma.Mma | wgmma.MmaRegisters) -> _Begin:
+    """What begins a product on an accumulator, given how its operands are found."""
     if t.warps != _WARPGROUP:
         raise ValueError(f"a product runs in {_WARPGROUP} warps, not in {t.warps}")
-    acc, d, a, b = (t.slot(v) for v in (op.acc, op.result, op.a, op.b))
-    left = Operand(ROWS, op.a_swizzle, op.a_lead, op.a_stride, op.a_transposed)
-    right = Operand(op.n, op.b_swizzle, op.b_lead, op.b_stride, op.b_transposed)
-    extents = regs_of(op.acc).extents
+    acc, d = t.slot(op.acc), t.slot(op.result)
+    extents, block = regs_of(op.acc).extents, op.block
 
-    def step(s: Slots, m: Batch) -> None:
+    def begin(s: Slots, m: Batch, run: Callable[[], np.ndarray] | None) -> None:
         value = s[acc]
         if type(value) is not Accumulator:
             if not m.actor.fenced:
                 sync_faults.no_fence(m, op)
             value = Accumulator(dense(value), extents)
         s[d] = value
-        run = _computing(m, op, (left, right), (int(s[a]), int(s[b])))
         if run is not None:
-            m.actor.matrix.issue(Product(op, value, op.block, run))
+            m.actor.matrix.issue(Product(op, value, block, run))
+
+    return begin
+
+
+_Begin = Callable[[Slots, Batch, Callable[[], np.ndarray] | None], None]
+
+
+def _right(op: wgmma.Mma | wgmma.MmaRegisters) -> Operand:
+    return Operand(op.n, op.b_swizzle, op.b_lead, op.b_stride, op.b_transposed)
+
+
+@simulates(wgmma.Mma)
+def multiply(t: Translator, op: wgmma.Mma) -> Step:
+    begin, a, b, sums = _products(t, op), t.slot(op.a), t.slot(op.b), regs_of(op.acc).dtype
+    left = Operand(ROWS, op.a_swizzle, op.a_lead, op.a_stride, op.a_transposed)
+    right = _right(op)
+
+    def step(s: Slots, m: Batch) -> None:
+        first = _reading(m, op, left, int(s[a]), op.a_dtype)
+        second = _reading(m, op, right, int(s[b]), op.b_dtype)
+        if first is None or second is None:
+            begin(s, m, None)
+        else:
+            begin(s, m, lambda: added(first(), second(), sums))
 
     return step
 
 
-def _computing(
-    m: Batch, op: wgmma.Mma, operands: tuple[Operand, Operand], addresses: tuple[int, int]
+@simulates(wgmma.MmaRegisters)
+def multiply_registers(t: Translator, op: wgmma.MmaRegisters) -> Step:
+    begin, a, b, sums = _products(t, op), t.slot(op.a), t.slot(op.b), regs_of(op.acc).dtype
+    right = _right(op)
+
+    def step(s: Slots, m: Batch) -> None:
+        left = fragment(dense(s[a]), op.block, op.step, op.run, op.a_dtype)
+        second = _reading(m, op, right, int(s[b]), op.b_dtype)
+        if second is None:
+            begin(s, m, None)
+        else:
+            begin(s, m, lambda: added(left, second(), sums))
+
+    return step
+
+
+def _reading(
+    m: Batch, op: Op, operand: Operand, address: int, dtype: DType
 ) -> Callable[[], np.ndarray] | None:
-    """A product that is computed later; None where an operand leaves shared memory."""
-    chunks, ledger = [], m.state.ledger
-    for operand, address in zip(operands, addresses, strict=True):
-        at, last = places(operand, address)
-        if last > m.pitch:
-            sync_faults.outside(m, op, "an operand", address, last - address)
-            return None
-        if ledger is not None:
-            ledger.begin_read(m, op, at)
-        chunks.append(at)
+    """An operand that is read later; None where it leaves shared memory."""
+    ledger = m.state.ledger
+    at, last = places(operand, address)
+    if last > m.pitch:
+        sync_faults.outside(m, op, "an operand", address, last - address)
+        return None
+    if ledger is not None:
+        ledger.begin_read(m, op, at)
 
-    def run() -> np.ndarray:
+    def read() -> np.ndarray:
         raw, written = m.arena.raw, m.arena.written
-        for at in chunks:
-            if ledger is not None:
-                ledger.end_read(at)
-            if written is not None:
-                flags = written.reshape(-1, CHUNK)[at].all(axis=-1)
-                if not flags.all():
-                    first = int(at[~flags].min()) * CHUNK
-                    sync_faults.unwritten(m, op, "reads it as an operand", first)
-        left, right = (
-            elements(raw, operand, at, op.dtype)
-            for operand, at in zip(operands, chunks, strict=True)
-        )
-        return left @ right.T
+        if ledger is not None:
+            ledger.end_read(at)
+        if written is not None:
+            flags = written.reshape(-1, CHUNK)[at].all(axis=-1)
+            if not flags.all():
+                first = int(at[~flags].min()) * CHUNK
+                sync_faults.unwritten(m, op, "reads it as an operand", first)
+        return elements(raw, operand, at, dtype)
 
-    return run
+    return read
 
 
 @simulates(wgmma.Commit)
@@ -126,7 +166,7 @@ def drain(t: Translator, op: wgmma.Drain) -> Step:
 
 # ---- accumulators read by others ---------------------------------------------------------------
 
-_PASS_ON = (wgmma.Mma, wgmma.WaitGroup, control.For, control.While, control.If)
+_PASS_ON = (wgmma.Mma, wgmma.MmaRegisters, wgmma.WaitGroup, control.For, control.While, control.If)
 
 
 def settled(t: Translator, op: Op, step: Step) -> Step:
@@ -137,7 +177,7 @@ def settled(t: Translator, op: Op, step: Step) -> Step:
     slots = [
         t.slot(v)
         for v in op.operand_values()
-        if isinstance(v.type, Regs) and v.type.dtype == f32 and len(v.type.extents) == 2
+        if isinstance(v.type, Regs) and v.type.dtype in (f32, i32) and len(v.type.extents) == 2
     ]
     if not slots or isinstance(op, _PASS_ON) or isinstance(step, Resumable):
         return step
