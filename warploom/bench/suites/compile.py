@@ -22,8 +22,6 @@ KERNELS = {
     "linear": "warploom.kernels.linear.kernel:linear",
     "rope": "warploom.kernels.rope.kernel:rope_half",
     "decode_attention": "warploom.kernels.attention.kernel:decode_split",
-    "gemm": "warploom.kernels.gemm.kernel:gemm@bench",
-    "gemm_epilogue": "warploom.kernels.gemm.kernel:gemm@whole",
 }
 
 
