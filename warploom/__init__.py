@@ -70,6 +70,7 @@ if TYPE_CHECKING:
         atomic_xor,
     )
     from warploom.language.barrier import barrier, fence, fence_async, named_barrier
+    from warploom.language.channel import channel
     from warploom.language.cluster import cluster_mask, cluster_rank, cluster_size, cluster_sync
     from warploom.language.control import range, unroll
     from warploom.language.copy import copy_async, copy_commit, copy_wait
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
     from warploom.language.function import function
     from warploom.language.grid import launch_dependents, wait_for_previous
     from warploom.language.lanes import ballot, lane_id, shuffle, thread_id, warp_id, warp_sync
+    from warploom.language.outbound import copy_engine
     from warploom.language.pipe import pipe
     from warploom.language.product import dot_async
     from warploom.language.regions import one_thread
@@ -124,6 +126,7 @@ _MODULES = {
     "language.atomic": "atomic_add atomic_and atomic_exchange atomic_max "
     "atomic_min atomic_or atomic_cas atomic_xor",
     "language.barrier": "barrier fence fence_async named_barrier",
+    "language.channel": "channel",
     "language.cluster": "cluster_mask cluster_rank cluster_size cluster_sync",
     "language.control": "range unroll",
     "language.copy": "copy_async copy_commit copy_wait",
@@ -131,6 +134,7 @@ _MODULES = {
     "language.function": "function",
     "language.grid": "launch_dependents wait_for_previous",
     "language.lanes": "ballot lane_id shuffle thread_id warp_id warp_sync",
+    "language.outbound": "copy_engine",
     "language.pipe": "pipe",
     "language.product": "dot_async",
     "language.regions": "one_thread",
@@ -191,6 +195,7 @@ __all__ = [
     "boolean",
     "cat",
     "ceil",
+    "channel",
     "cluster_mask",
     "cluster_rank",
     "cluster_size",
@@ -198,6 +203,7 @@ __all__ = [
     "const",
     "copy_async",
     "copy_commit",
+    "copy_engine",
     "copy_wait",
     "cos",
     "device_assert",

@@ -3,6 +3,7 @@
 The part between the marks is written by `pytest tests/docs/test_generated.py --update-golden`.
 """
 
+import enum
 import importlib
 import inspect
 import re
@@ -52,12 +53,21 @@ def language_page() -> str:
         for name in (word.partition("=")[0] for word in names.split()):
             lines += entry_of(name)
     lines += ["### Things of a kernel", "", "What the names above give, and what it can do.", ""]
-    for kind in sorted(Handle.__subclasses__(), key=lambda cls: cls.__name__):
+    for kind in sorted(things_of(Handle), key=lambda cls: cls.__name__):
         text = (inspect.getdoc(kind) or "").replace("\n", " ")
         lines += [f"#### {kind.__name__}", "", text, ""]
         for name in kind.attributes:
             lines += method_of(kind, name)
     return "\n".join(lines)
+
+
+def things_of(kind: type[Handle]) -> list[type[Handle]]:
+    """The kinds of things below this one of which a kernel may ask something."""
+    found: list[type[Handle]] = []
+    for inner in kind.__subclasses__():
+        found += [inner] if inner.attributes else []
+        found += things_of(inner)
+    return found
 
 
 def method_of(kind: type[Handle], name: str) -> list[str]:
@@ -76,6 +86,8 @@ def entry_of(name: str) -> list[str]:
     value = getattr(wl, name)
     if isinstance(value, wl.DType):
         return [f"- `wl.{name}`: {value.bytes} bytes, NumPy's `{value.numpy}`", ""]
+    if isinstance(value, enum.Enum):
+        return [f"- `wl.{name}`: the {value.value}, as the end of a pipe", ""]
     text = inspect.getdoc(value)
     assert text, f"wl.{name} has no docstring"
     call = "" if inspect.isclass(value) else arguments_of(value)

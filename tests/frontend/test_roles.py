@@ -143,6 +143,9 @@ def kernel(x: wl.Tensor, y: wl.Tensor, n: wl.i32):
             {}
 """
 
+TO = "out = wl.pipe(2, slots=[wl.shared((64, 64), wl.bf16)], to=wl.copy_engine)"
+OUT = "\nwith out.put() as t:\n    {}"
+
 MISTAKES = {
     "P001": "with wl.roles(), wl.roles():\n    pass",
     "P002 outside": "with wl.role('a'):\n    pass",
@@ -219,6 +222,21 @@ MISTAKES = {
     "P041 replicas": "unit = wl.turns(4)\nwith wl.roles():\n"
     "    with wl.role('a', replicas=2):\n        with unit.turn(1):\n            pass",
     "P042": DEALT.format("pass"),
+    "P010 out": in_roles(PUT, GET + OUT.format("with ring.put() as u:\n        pass"), before=TO),
+    "P043": in_roles(
+        PUT,
+        GET + OUT.format("if n > 0:\n        wl.copy_async(t, y[wl.ds(0, 64), wl.ds(0, 64)])"),
+        before=TO,
+    ),
+    "P044": in_roles(PUT, GET + OUT.format("t.store(wl.zeros((64, 64), wl.bf16))"), before=TO),
+    "P024 sent": in_roles(
+        PUT,
+        GET + OUT.format("wl.copy_async(t, y[wl.ds(0, 64), wl.ds(0, 64)])") + "\nu = t.load()",
+        before=TO,
+    ),
+    "P020 out": in_roles(
+        PUT, GET + OUT.format("wl.copy_async(tile, y[wl.ds(0, 64), wl.ds(0, 64)])"), before=TO
+    ),
     "B013": "with wl.roles():\n    with wl.role('a', registers=41):\n        pass",
     "L012": "t = wl.shared((8, 24), wl.bf16, swizzle=32)",
     "L013 n": in_roles(
@@ -254,6 +272,10 @@ MISTAKES = {
     # Codes of other letters that only programs of these levels can show.
     "F027 skip": DEALT.format("ring.skip(-1)"),
     "F027 turns": "unit = wl.turns(0)",
+    "T015 to": "other = wl.pipe(2, slots=[tile], to='tensor')",
+    "T015 channel": "ch = wl.channel((8,), wl.f32, deliver='some')",
+    "T005 channel": "ch = wl.channel((8,), wl.f32)\nwith wl.roles():\n    with wl.role('a'):\n"
+    "        ch.send(wl.zeros((4,), wl.f32))\n    with wl.role('b'):\n        t = ch.receive()",
     "T015 deliver": "other = wl.pipe(2, slots=[tile], deliver='some')",
     "F018 return": "with wl.one_thread():\n    return",
     "F027 parity": "bar = wl.barrier(2)[n % 2]\nbar.arrive(n)",

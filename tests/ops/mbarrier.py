@@ -42,6 +42,33 @@ def polled(op: str) -> Case:
     return Case(op, "", make, "poll")
 
 
+@wl.kernel
+def agrees(y: wl.Tensor, WARPS: wl.const):
+    """What a role hears of a channel before anything was sent there, and after."""
+    asked, first = wl.channel((1,), wl.i32), wl.channel((1,), wl.i32)
+    second = wl.channel((1,), wl.i32)
+    with wl.roles():
+        with wl.role("ask", warps=WARPS):
+            early = first.ready()
+            asked.send(wl.zeros((1,), wl.i32))
+            t = second.receive()
+            late = first.ready()
+            t = t + first.receive()
+            wl.store(y[wl.ds(0, 1)], t + wl.where(early, 100, 0) + wl.where(late, 10, 0))
+        with wl.role("say", warps=1):
+            t = asked.receive()
+            first.send(t + 1)
+            second.send(t + 2)
+
+
+def agreed(warps: int) -> Case:
+    def make(device):
+        y = device.empty(1, np.int32)
+        return Trial(agrees.launch(1).call(y, WARPS=warps), [(y, np.array([13], np.int32))])
+
+    return Case("sync.agree", "", make, f"warps{warps}")
+
+
 NAMES = ("alloc", "at", "init", "arrive", "expect", "wait")
 CASES = [copied(f"mbarrier.{name}", stages) for name in NAMES for stages in (1, 3)]
 CASES += [
@@ -57,3 +84,4 @@ CASES += [
     )
 ]
 CASES.append(polled("mbarrier.test"))
+CASES += [agreed(warps) for warps in (1, 4)]

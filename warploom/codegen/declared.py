@@ -62,9 +62,10 @@ _BEFORE = re.compile(r"^\s*(?:\w+:\s*)?(?:@!?%?\w+\s+)?")
 # Operations that are one instruction.
 _ONE: dict[type[Op], str] = {
     sync.Barrier: "bar",
+    sync.Agree: "bar",
+    sync.WarpSync: "bar.warp",
     sync.Arrive: "bar",
     sync.Fence: "fence",
-    sync.WarpSync: "bar.warp",
     sync.FenceAsync: "fence",
     sync.FenceBarrierInit: "fence",
     cluster.Arrive: "mbarrier",
@@ -147,7 +148,7 @@ def _of(op: Op) -> tuple[tuple[str, int], ...]:
             return (("bar.warp", 1), ("elect", 1))
         case cluster.Sync():
             return (("barrier.cluster", 2),)
-    kind = _ONE.get(type(op))
+    kind = "vote" if isinstance(op, sync.Agree) and op.threads == 32 else _ONE.get(type(op))
     return ((kind, 1),) if kind else ()
 
 

@@ -312,6 +312,22 @@ FIXED: dict[str, Helper] = {
         f"{INLINE} void bar_arrive() {{\n"
         '  asm volatile("bar.arrive %0, %1;" :: "n"(ID), "n"(THREADS) : "memory");\n}'
     ),
+    "bar_all": Helper(
+        f"{INLINE} bool bar_all(int id, int threads, bool yes) {{\n"
+        "  int all;\n"
+        '  asm volatile("{ .reg .pred p, q; setp.ne.b32 p, %3, 0; '
+        'barrier.cta.red.and.pred q, %1, %2, p; selp.b32 %0, 1, 0, q; }"\n'
+        '    : "=r"(all) : "r"(id), "r"(threads), "r"((int)yes) : "memory");\n'
+        "  return all != 0;\n}"
+    ),
+    "vote_all": Helper(
+        f"{INLINE} bool vote_all(bool yes) {{\n"
+        "  int all;\n"
+        '  asm volatile("{ .reg .pred p, q; setp.ne.b32 p, %1, 0; '
+        'vote.sync.all.pred q, p, 0xffffffff; selp.b32 %0, 1, 0, q; }"\n'
+        '    : "=r"(all) : "r"((int)yes) : "memory");\n'
+        "  return all != 0;\n}"
+    ),
     "vote_ballot": Helper(
         f"{INLINE} int vote_ballot(bool yes) {{\n"
         "  int mask;\n"

@@ -232,7 +232,7 @@ class Frame:
                 node,
                 unbound.place,
                 notes=["registers belong to the warps that hold them"],
-                hint="make it inside the role, or hand it over in shared memory",
+                hint="make it inside the role, or let a role send it: `wl.channel(shape, dtype)`",
             )
         if unbound.reason == "thread":
             return self.problem(

@@ -8,7 +8,7 @@ from warploom.ir.op import Block, Complaint, Op, Stage, Value, check
 from warploom.ir.ops.control import If, Loop, Yield, same_but_uniformity, uniformity
 from warploom.ir.ops.registers import Binary, Cast, Compare, Fma, Map, Select, Spread, Unary
 from warploom.ir.ops.roles import Split
-from warploom.ir.ops.sync import Barrier
+from warploom.ir.ops.sync import Agree, Barrier
 from warploom.ir.types import (
     Barriers,
     Buffer,
@@ -156,4 +156,6 @@ def _check_barriers(op: Loop | If) -> None:
         return
     for block in op.regions():
         for inner in walk(block):
-            check(not isinstance(inner, Barrier), "a barrier that not all warps may come to")
+            check(
+                not isinstance(inner, Barrier | Agree), "a barrier that not all warps may come to"
+            )

@@ -98,6 +98,7 @@ class Building:
     roles: Any = None  # the `wl.roles()` of the kernel
     role: Any = None  # the plan of the role whose body is being read
     put: Any = None  # the open `put` of that role
+    send: Any = None  # the open `put` towards the copy engine
     alone: bool = False
     cluster: tuple[int, int, int] = (1, 1, 1)
     warps: int = 4  # of the block before roles divide it

@@ -41,7 +41,9 @@ def copy_async(
         raise Refused(
             "T015", f"`cache` is one of {', '.join(map(repr, tma.CACHE))}", argument="cache"
         )
-    need_one_thread("begin this copy")
+    send = context.current().send
+    if send is None or not isinstance(source, Shared) or source.item is not send:
+        need_one_thread("begin this copy")
     if isinstance(source, Window) and isinstance(target, Shared):
         _load(source, target, barrier, cache, multicast)
     elif isinstance(source, Shared) and isinstance(target, Window):
@@ -108,15 +110,18 @@ def _load(
 def _store(tile: Shared, window: Window, cache: str) -> None:
     _check(window, tile)
     context.current().written.add(window.tensor.param)
-    builder().add(
-        tma.Store(
-            tensor=window.tensor.value,
-            starts=window.starts,
-            sizes=window.sizes,
-            source=tile.value,
-            cache=cache,
-        )
+    made = tma.Store(
+        tensor=window.tensor.value,
+        starts=window.starts,
+        sizes=window.sizes,
+        source=tile.value,
+        cache=cache,
     )
+    send = context.current().send
+    if send is not None and tile.item is send:
+        send.begin(made)
+    else:
+        builder().add(made)
 
 
 @vocabulary

@@ -13,13 +13,14 @@ from typing import Any
 from warploom.base.dtypes import i32
 from warploom.ir.kernel import walk
 from warploom.ir.ops import cluster as cluster_ops
-from warploom.ir.ops import mbarrier
+from warploom.ir.ops import mbarrier, sync
 from warploom.ir.ops import roles as role_ops
 from warploom.ir.ops import shared as shared_ops
 from warploom.language import core
 from warploom.language.barrier import Barrier
 from warploom.language.context import Refused, builder, current, need_top, vocabulary
 from warploom.language.item import Get, Item
+from warploom.language.outbound import Outbound, Unit, outbound
 from warploom.language.put import Put, arrivals
 from warploom.language.roles import Joint, RolePlan, need_role
 from warploom.language.rotation import one_owner_a_slot
@@ -34,7 +35,7 @@ DELIVER = ("all", "one")
 class Pipe(Joint):
     """A ring of `stages` items, each one tile of every slot buffer."""
 
-    attributes = ("put", "take", "get", "skip")
+    attributes = ("put", "take", "get", "skip", "ready")
 
     def __init__(
         self,
@@ -149,6 +150,20 @@ class Pipe(Joint):
         made = cluster_ops.ArrivePeers(barrier=barrier, steps=(0,), ordered=ordered)
         self.sharing.note(builder().add(made))
 
+    def ready(self) -> Scalar:
+        """Whether the next item is full, so that `take` would not have to wait; all warps of the
+        role get one answer, and meet for it.
+
+        Executes: the role.
+        Since: sm_90.
+        PTX: mbarrier.test_wait.parity, barrier.cta.red.
+        """
+        self.join(self.consumers, "ready")
+        looks = role_ops.Position(ring=self.taken_ring, stages=self.stages, advances=False)
+        slot, phase = (wrap(v) for v in builder().add(looks).results)
+        full = self.full[slot].test(phase)
+        return Scalar(builder().emit(sync.Agree(condition=full.value)))
+
     def views(self, slot: Scalar) -> tuple[Shared, ...]:
         """The tiles of one slot."""
         return tuple(buffer[slot] for buffer in self.buffers)
@@ -215,8 +230,12 @@ class Pipe(Joint):
 
 @vocabulary
 def pipe(
-    stages: int, slots: Sequence[Shared] | Shared, deliver: str = "all", cluster: bool = False
-) -> Pipe:
+    stages: int,
+    slots: Sequence[Shared] | Shared,
+    deliver: str = "all",
+    cluster: bool = False,
+    to: Unit | None = None,
+) -> Pipe | Outbound:
     """A ring of `stages` items between roles; `slots` are the shared tiles that make an item.
 
     Producers put (`with ring.put() as (a, b):`, and inside copies, or stores of registers), each
@@ -228,28 +247,42 @@ def pipe(
     `multicast=wl.cluster_mask(axis)`, and a place is filled anew when all blocks that got the item
     have handed it back. All blocks put and take equally many items, and each gets whole tiles.
 
+    With `to=wl.copy_engine` the engine consumes: `with out.put() as tile:` stores to a slot and
+    begins `wl.copy_async(tile, y[…])`, which runs while the role goes on. Each replica has `stages`
+    slots of its own, and waits for its copies at its end.
+
     Shapes: `wl.shared` tiles without slots of their own.
     Executes: the block.
     Since: sm_90.
-    PTX: mbarrier.
+    PTX: mbarrier (to the copy engine: cp.async.bulk.wait_group).
     """
-    if isinstance(stages, bool) or not isinstance(stages, int) or not 1 <= stages <= _MOST_STAGES:
-        raise Refused("F027", f"`stages` is a constant from 1 to {_MOST_STAGES}", argument="stages")
+    count = stage_count(stages)
     need_top("a pipe")
     given = (slots,) if isinstance(slots, Shared) else slots
     if not isinstance(given, tuple | list) or not given:
         raise Refused("T015", "`slots` is a list of `wl.shared` tiles", argument="slots")
-    buffers = tuple(_ring_of(tile, stages) for tile in given)
+    buffers = tuple(ring_of(tile, count) for tile in given)
     if deliver not in DELIVER:
         raise Refused("T015", '`deliver` is "all" or "one"', argument="deliver")
     if not isinstance(cluster, bool):
         raise Refused("T015", "`cluster` is True or False", argument="cluster")
-    made = Pipe(stages, buffers, deliver, Sharing() if cluster else None)
+    if to is not None and to is not Unit.COPY:
+        raise Refused("T015", "`to` is `wl.copy_engine`, or nothing", argument="to")
+    if to is Unit.COPY:
+        return outbound(count, buffers)
+    made = Pipe(count, buffers, deliver, Sharing() if cluster else None)
     current().joints.append(made)
     return made
 
 
-def _ring_of(tile: Any, stages: int) -> Shared:
+def stage_count(stages: Any) -> int:
+    """The number of stages of a pipe."""
+    if isinstance(stages, bool) or not isinstance(stages, int) or not 1 <= stages <= _MOST_STAGES:
+        raise Refused("F027", f"`stages` is a constant from 1 to {_MOST_STAGES}", argument="stages")
+    return stages
+
+
+def ring_of(tile: Any, stages: int) -> Shared:
     """A buffer as a ring of `stages` slots."""
     if not isinstance(tile, Shared) or tile.type.slots:
         raise Refused(

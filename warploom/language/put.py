@@ -50,7 +50,7 @@ class Put(Nested):
     def enter(self) -> Any:
         """Wait until the next item is free."""
         held = current()
-        if held.put is not None:
+        if held.put is not None or held.send is not None:
             raise Refused("P010", "a `put` stands inside another one")
         pipe = self.pipe
         self.plan = pipe.join(pipe.producers, "put")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from warploom.base.dtypes import DType, i32
 from warploom.ir import types
@@ -22,8 +22,19 @@ from warploom.language.context import (
 from warploom.language.tile import extent_of
 from warploom.language.values import Ds, Tile, index_value, need_dtype, need_tile
 
-if TYPE_CHECKING:
-    from warploom.language.item import Item
+
+class Owner(Protocol):
+    """What a tile belongs to for a while: an item of a pipe."""
+
+    read_by_threads: bool  # by ordinary loads
+
+    def check_held(self) -> None:
+        """Refuse the use of a tile that was handed back."""
+        ...
+
+    def note_product(self) -> None:
+        """A group of products reads a tile."""
+        ...
 
 
 class Shared(Handle):
@@ -32,7 +43,7 @@ class Shared(Handle):
     attributes = ("dtype", "shape", "T", "load", "store")
     hint = "load it to registers: `t = tile.load()`"
 
-    def __init__(self, value: Value, item: Item | None = None) -> None:
+    def __init__(self, value: Value, item: Owner | None = None) -> None:
         self.value = value
         self.item = item  # of a pipe, that it belongs to
 

@@ -19,7 +19,7 @@ from warploom.ir.ops.cluster import Sync
 from warploom.ir.ops.control import If, Loop, OneThread
 from warploom.ir.ops.global_memory import Atomic
 from warploom.ir.ops.roles import Split
-from warploom.ir.ops.sync import Arrive, Barrier, FenceAsync, WarpSync
+from warploom.ir.ops.sync import Agree, Arrive, Barrier, FenceAsync, WarpSync
 from warploom.passes.touches import COPY, PRODUCT, Memory, Touch, arrives
 
 Touches = frozenset[Touch]
@@ -119,7 +119,11 @@ class _Inserter:
 
     def after(self, op: Op, state: Open) -> Open:
         """What is open once an operation is done, which has met what it had to meet."""
-        if isinstance(op, Barrier | Sync) or (isinstance(op, WarpSync) and self.warps == 1):
+        if isinstance(op, Agree):
+            op.threads, op.id = 32 * self.warps, self.barrier_id
+            op.per_replica = self.per_replica
+        met = isinstance(op, Barrier | Sync | Agree)
+        if met or (isinstance(op, WarpSync) and self.warps == 1):
             return state.met()
         if isinstance(op, FenceAsync):
             return state if op.space == "global" else replace(state, unfenced=_NONE)

@@ -109,7 +109,7 @@ class _Threader:
         """Results take the position as it is; the next one is one slot on."""
         slot, phase, held = at
         self.swap[op.results[0]], self.swap[op.results[1]] = slot, phase
-        return *_next(build, slot, phase, op.stages), held
+        return (*_next(build, slot, phase, op.stages), held) if op.advances else at
 
     def skip(self, build: Builder, op: Skip, state: State) -> State:
         """Move `count` items on, after handing back what is held."""

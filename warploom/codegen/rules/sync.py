@@ -20,6 +20,18 @@ def barrier(out: Emitter, op: ops.Barrier) -> None:
     out.lines.add(f"bar_sync<{op.id}, {op.threads}>();{comment(op.why)}")
 
 
+@emits(ops.Agree)
+def agree(out: Emitter, op: ops.Agree) -> None:
+    if op.threads == 32:
+        out.prelude.use("vote_all")
+        out.elementwise(op.result, (op.condition,), lambda x: f"vote_all({x})", "agreed")
+        return
+    out.prelude.use("bar_all")
+    number = f"{op.id} + {out.warps.replica}" if op.per_replica else str(op.id)
+    call = f"bar_all({number}, {op.threads}, {{}})"
+    out.elementwise(op.result, (op.condition,), call.format, "agreed")
+
+
 @emits(ops.Arrive)
 def arrive(out: Emitter, op: ops.Arrive) -> None:
     out.prelude.use("bar_arrive")

@@ -75,13 +75,14 @@ class SetRegisters(Op):
 @op("roles.position", stages=_TILE, effects=(Effect.CONTROL,), executes=Actor.ROLE)
 class Position(Op):
     """The next place in ring number `ring` of `stages` slots: its slot, and the parity of the phase
-    that fills it. Each role (replica) counts for itself from 0 over the whole kernel;
-    thread_positions turns the count into carried values. `cluster`: blocks of a cluster share the
-    items, so that all of them come here equally often."""
+    that fills it. Each role (replica) counts for itself from 0 over the whole kernel, without
+    `advances` it only looks; thread_positions turns the count into carried values. `cluster`:
+    blocks of a cluster share the items, so that all of them come here equally often."""
 
     ring: int = attribute()
     stages: int = attribute()
     cluster: bool = attribute(default=False)
+    advances: bool = attribute(default=True)
 
     def infer(self) -> tuple[Type, ...]:
         role = Scalar(i32, Uniformity.ROLE)

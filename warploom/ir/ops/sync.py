@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from warploom.ir.op import Actor, Effect, Op, Stage, attribute, check, op
+from warploom.base.dtypes import boolean
+from warploom.ir.op import Actor, Effect, Op, Stage, Value, attribute, check, op, operand
+from warploom.ir.types import Scalar, Type, Uniformity
 
 _TILE = Stage.TILE | Stage.ROLES
 SPACES = ("shared", "global", "all")
@@ -26,6 +28,26 @@ class Barrier(Op):
             self.threads % 32 == 0 and self.threads > 0,
             f"{self.threads} threads are not whole warps",
         )
+
+
+@op("sync.agree", effects=(Effect.SYNC,), executes=Actor.ROLE)
+class Agree(Op):
+    """Whether `condition` holds in all threads of the role, which meet for it as at a barrier;
+    `threads`, `id` and `per_replica` as there, given by insert_role_barriers. PTX barrier.cta.red,
+    vote.sync in a role of one warp."""
+
+    condition: Value = operand()
+    threads: int = attribute(default=0)
+    id: int = attribute(default=0)
+    per_replica: bool = attribute(default=False)
+
+    def infer(self) -> tuple[Type, ...]:
+        t = self.condition.type
+        check(isinstance(t, Scalar) and t.dtype == boolean, f"{self.condition} is not a bool")
+        return (Scalar(boolean, Uniformity.ROLE),)
+
+    def verify(self) -> None:
+        check(0 <= self.id <= 15 and self.threads % 32 == 0, f"barrier {self.id}, {self.threads}")
 
 
 @op("sync.arrive", stages=Stage.MACHINE, effects=(Effect.SYNC,), executes=Actor.ROLE)

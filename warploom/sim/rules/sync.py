@@ -43,6 +43,20 @@ def barrier(t: Translator, op: sync.Barrier) -> Step:
     return alone
 
 
+@simulates(sync.Agree)
+def agree(t: Translator, op: sync.Agree) -> Step:
+    """All warps of a role see the same here."""
+    a, d = t.slot(op.condition), t.slot(op.result)
+
+    def step(s: Slots, m: Batch) -> None:
+        s[d] = s[a]
+        m.barriers[0] += 1
+        if m.state.ledger is not None:
+            m.state.ledger.meet(m.actor.number)
+
+    return step
+
+
 class Meeting:
     """An actor that waits at a named barrier for other roles."""
 
