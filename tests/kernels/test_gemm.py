@@ -327,3 +327,12 @@ def test_clusters_of_a_transposed_product(device):
     a, b = integers((16, 200), BF16), integers((200, 328), BF16, 1)
     chosen = replace(config.fitted(64, 16, 1, 4), SWAP=True, CLUSTER=(2, 1))
     assert np.array_equal(run(device, a, b, "nt", chosen=chosen), reference.matmul(a, b))
+
+
+def test_what_a_cluster_hands_back_needs_no_fence():
+    """Items that products have read go back to peers without order: no fence in the loop."""
+    text = kernel.gemm.example_call("cluster").text("ptx")
+    assert text.count("mbarrier.arrive.shared::cluster.b64") >= 1
+    assert "release.cluster.shared::cluster" not in text
+    assert "try_wait.parity.acquire.cluster" not in text
+    assert text.count("multicast::cluster") == 2  # half of the rows of b, in two panels

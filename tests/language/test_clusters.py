@@ -213,3 +213,31 @@ def test_arrivals_at_the_next_block(device, size):
     passed_on.launch(size, cluster=size)(device.put(x), y, z, 5)
     expected = np.stack([np.roll(x, 1, 0) + np.float32(k) for k in range(5)])
     assert np.array_equal(device.get(z), expected)
+
+
+@wl.kernel
+def hurried(x: wl.Tensor, y: wl.Tensor, spins: wl.i32):
+    """Rank 0 is late, and tells everybody, who add one up and end."""
+    told = wl.barrier()
+    total = wl.zeros((128,), wl.f32)
+    if wl.cluster_rank() == 0:
+        for _ in wl.range(spins):
+            total = total + wl.load(x[wl.ds(0, 128)])
+        for rank in wl.unroll(1, wl.cluster_size()):
+            told.on(rank).arrive()
+    else:
+        told.wait(0)
+    block = wl.program_id(0)
+    held = wl.load(y[block, wl.ds(0, 128)])
+    wl.store(y[block, wl.ds(0, 128)], held + total + 1.0)
+
+
+@pytest.mark.case("C07")
+@pytest.mark.parametrize("size", [2, 4, 8])
+def test_launches_one_after_another_of_blocks_of_unequal_speed(device, size):
+    """SMs are taken over by the next launch while a block of the last one may still be late."""
+    launches, spins = (200, 1000) if device.name == "gpu" else (5, 20)
+    x, y = device.put(np.zeros(128, np.float32)), device.put(np.zeros((size * 16, 128), np.float32))
+    for _ in range(launches):
+        hurried.launch(size * 16, cluster=size)(x, y, spins)
+    assert (device.get(y) == launches).all()

@@ -227,6 +227,14 @@ def _whole(make):
     return gemm.launch(2).call(a, b.T, out, bias, residual, 0.5, 2.0, **how)
 
 
+@gemm.example("cluster")
+def _cluster(make):
+    """Blocks of two clusters over three pairs of tiles; each pair shares what it reads of b."""
+    a, b = make.randn((600, 136), wl.bf16), make.randn((136, 72), wl.bf16)
+    tiles = {"BM": 128, "BN": 128, "EN": 64, "STAGES": 3, "GROUP": 2}
+    return gemm.launch(4, cluster=2).call(a, b, make.empty((600, 72), wl.bf16), **tiles)
+
+
 @gemm.example("bench")
 def _bench(make):
     a, b = make.randn((4096, 4096), wl.bf16), make.randn((4096, 4096), wl.bf16)
