@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from warploom.language.cluster import cluster_mask, cluster_rank, cluster_size, cluster_sync
     from warploom.language.control import range, unroll
     from warploom.language.copy import copy_async, copy_commit, copy_wait
-    from warploom.language.debug import device_assert, device_print
+    from warploom.language.debug import clock, device_assert, device_print
     from warploom.language.function import function
     from warploom.language.grid import launch_dependents, wait_for_previous
     from warploom.language.lanes import ballot, lane_id, shuffle, thread_id, warp_id, warp_sync
@@ -130,7 +130,7 @@ _MODULES = {
     "language.cluster": "cluster_mask cluster_rank cluster_size cluster_sync",
     "language.control": "range unroll",
     "language.copy": "copy_async copy_commit copy_wait",
-    "language.debug": "device_assert device_print",
+    "language.debug": "clock device_assert device_print",
     "language.function": "function",
     "language.grid": "launch_dependents wait_for_previous",
     "language.lanes": "ballot lane_id shuffle thread_id warp_id warp_sync",
@@ -196,6 +196,7 @@ __all__ = [
     "cat",
     "ceil",
     "channel",
+    "clock",
     "cluster_mask",
     "cluster_rank",
     "cluster_size",

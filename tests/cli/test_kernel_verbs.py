@@ -191,6 +191,19 @@ def test_show_for_another_architecture(file: Path, say: Any) -> None:
     assert ".target sm_80" in say("show", "weave.py:double", "--level", "ptx", "--arch", "sm_80")[1]
 
 
+def test_trace_tells_what_roles_did(file: Path, say: Any) -> None:
+    (file.parent / "roles.py").write_text(ROLES)
+    code, out, err = say("trace", "roles.py:passed", "--device", "sim")
+    assert (code, err) == (0, "")
+    assert out.startswith("passed, clocks in operations\n\nrole ")
+    table = [line.split() for line in out.splitlines()]
+    assert [row[2:4] for row in table if row[-1:] == ["roles.py:9"]].count(["load", "0"]) == 2
+    data = json.loads(say("trace", "roles.py:passed", "--json", "-", "--events", "3")[1])
+    assert len(data["full"]) == 3 and data["rows"][0]["event"] == "begin"
+    code, _, err = say("trace", "roles.py:passed", "--blocks", "0")
+    assert code == 2 and "blocks=0" in err
+
+
 WRONG = {
     "no file": "absent.py:double",
     "no kernel in the file": "weave.py:triple",

@@ -30,6 +30,7 @@ VERBS = (
     Verb("run", "run a kernel's example, on the simulator or a GPU"),
     Verb("show", "print a kernel at one of its levels: tile, roles, machine, cuda, ptx, sass"),
     Verb("explain", "explain a kernel, an operation or an error code"),
+    Verb("trace", "tell what the roles of a kernel did, when, and what they waited for"),
     Verb("bench", "measure a suite, or judge result files by the bars"),
     Verb("doctor", "say what this machine can run, and what to install"),
     Verb("cache", "list, explain and clear compiled kernels"),

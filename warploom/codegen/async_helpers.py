@@ -64,6 +64,16 @@ def _meet(name: str, order: str) -> Helper:
     )
 
 
+def _clock(name: str, register: str) -> Helper:
+    """A helper that reads a counter, in order with all other inline asm."""
+    return Helper(
+        f"{INLINE} long long {name}() {{\n"
+        "  long long now;\n"
+        f'  asm volatile("mov.u64 %0, %%{register};" : "=l"(now) :: "memory");\n'
+        "  return now;\n}"
+    )
+
+
 _HELPERS: dict[str, Helper] = {
     "warp_of_block": Helper(
         # Lane 0's number for all lanes: the compiler then knows that a whole warp takes one branch.
@@ -80,6 +90,21 @@ _HELPERS: dict[str, Helper] = {
         '  asm volatile("{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.b32 %0, 1, 0, p; }"\n'
         '    : "=r"(yes) :: "memory");\n'
         "  return yes != 0;\n}"
+    ),
+    "clock_cycles": _clock("clock_cycles", "clock64"),
+    "clock_ns": _clock("clock_ns", "globaltimer"),
+    "record_event": Helper(
+        f"{INLINE} void record_event(long long* trace, int size, int rows, int row, int entries,"
+        " int at, int event, int value) {\n"
+        "  int block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);\n"
+        "  long long pair = ((long long)block * rows + row) * entries + at;\n"
+        "  if (at >= entries || 2 * pair >= size) return;\n"
+        "  long long what = ((long long)event << 32) | (u32)value;\n"
+        "  long long now = clock_cycles();\n"
+        '  asm volatile("st.global.v2.b64 [%0], {%1, %2};"\n'
+        '    :: "l"(trace + 2 * pair), "l"(now), "l"(what) : "memory");\n'
+        "}",
+        ("u32",),  # and clock_cycles
     ),
     "setmaxnreg_inc": _statement(
         "setmaxnreg_inc",

@@ -14,6 +14,7 @@ from warploom.ir.op import Op, Value
 from warploom.ir.ops import (
     cluster,
     control,
+    debug,
     global_memory,
     grid,
     lanes,
@@ -69,6 +70,7 @@ _ONE: dict[type[Op], str] = {
     sync.FenceAsync: "fence",
     sync.FenceBarrierInit: "fence",
     cluster.Arrive: "mbarrier",
+    debug.Record: "st.global",
     grid.LaunchDependents: "griddepcontrol",
     grid.WaitForPrevious: "griddepcontrol",
     roles.SetRegisters: "setmaxnreg",

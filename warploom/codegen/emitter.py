@@ -18,6 +18,7 @@ from warploom.codegen.registry import emits
 from warploom.codegen.state import Emitter, Fault
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import UNKNOWN, Loc, Stage
+from warploom.ir.ops.debug import Record
 from warploom.ir.ops.global_memory import Atomic, Store
 from warploom.ir.ops.shared_memory import BufferOp
 from warploom.ir.roles import lines_of_roles
@@ -89,7 +90,9 @@ def _parameters(out: Emitter) -> list[str]:
     """The declarations of the launch words; enters the names of addresses, extents, strides,
     maps."""
     kernel = out.kernel
-    stored = {op.tensor for op in walk(kernel.body) if isinstance(op, Atomic | Store)}
+    ops = list(walk(kernel.body))
+    stored = {op.tensor for op in ops if isinstance(op, Atomic | Store)}
+    stored |= {op.trace for op in ops if isinstance(op, Record)}
     declared = []
     for word in kernel.words():
         param = kernel.params[word.param]

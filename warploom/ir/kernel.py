@@ -18,6 +18,7 @@ class Kernel:
     the kernel stores to, as indices into `params`; `shared_bytes` is set by plan_shared_memory;
     `cluster` is the number of blocks of a cluster along each axis of the grid; `dependent`: it
     waits for the launch before it, and so may begin while that one ends.
+    With `trace` each role notes so many events, in a tensor behind the parameters (insert_trace).
     """
 
     name: str
@@ -33,6 +34,7 @@ class Kernel:
     maps: tuple[TensorMap, ...] = ()
     cluster: tuple[int, int, int] = (1, 1, 1)
     dependent: bool = False
+    trace: int = 0
 
     @property
     def threads(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 from warploom.base.dtypes import DType
 from warploom.ir.op import Value
 from warploom.ir.ops import tile as tiles
-from warploom.ir.ops.debug import Breakpoint
+from warploom.ir.ops.debug import CLOCKS, Breakpoint, Clock
 from warploom.language import core
 from warploom.language.context import Refused, builder, current, vocabulary
 from warploom.language.values import Arithmetic, Scalar, Tile, not_a
@@ -79,6 +79,25 @@ def device_assert(condition: Arithmetic, text: str = "") -> None:
             hint="compare it with something, such as `t > 0`",
         )
     builder().add(tiles.Assert(condition=value, text=text))
+
+
+@vocabulary
+def clock(unit: str = "cycles") -> Scalar:
+    """The time now, as an i64: subtract two of them.
+
+    `unit` is "cycles" of this SM, or "ns", nanoseconds that all SMs count alike (in steps that
+    depend on the GPU). On the simulator both count the operations that the block has executed. Work
+    that does not wait for each other may be moved across by the assembler, within a thread.
+
+    Shapes: a scalar.
+    Executes: each warp.
+    Since: sm_80.
+    PTX: mov of %clock64, %globaltimer.
+    """
+    if unit not in CLOCKS:
+        known = " or ".join(f'"{name}"' for name in CLOCKS)
+        raise Refused("T015", f"`unit` is {known}, not {unit!r}", argument="unit")
+    return Scalar(builder().emit(Clock(unit=unit)))
 
 
 def device_breakpoint(names: Mapping[str, Any]) -> None:

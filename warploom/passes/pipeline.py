@@ -21,6 +21,7 @@ from warploom.passes.group_maps import group_maps
 from warploom.passes.guard_cluster import guard_cluster
 from warploom.passes.hoist_invariants import hoist_invariants
 from warploom.passes.insert_role_barriers import insert_role_barriers
+from warploom.passes.insert_trace import insert_trace
 from warploom.passes.lower_tiles import lower_tiles
 from warploom.passes.merge_equal import merge_equal
 from warploom.passes.order_tensors import order_tensors
@@ -52,7 +53,8 @@ PIPELINE: tuple[tuple[Stage, Pass], ...] = (
     (Stage.MACHINE, plan_shared_memory),  # barriers are derived from bytes, so places come first
     (Stage.MACHINE, insert_role_barriers),
     (Stage.MACHINE, group_maps),
-    (Stage.MACHINE, assign_storage),  # last: it fixes which variable holds what
+    (Stage.MACHINE, assign_storage),  # it fixes which variable holds what
+    (Stage.MACHINE, insert_trace),  # last, so that a traced kernel is otherwise the same
 )
 
 

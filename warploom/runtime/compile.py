@@ -52,6 +52,7 @@ class Request:
     fast_math: bool
     strict: bool
     stops: tuple[Stop, ...] = ()  # of the simulator
+    trace: int = 0  # events that each role notes
 
     def classes(self) -> str:
         """The classes and constants of the variant, in one line."""
@@ -77,7 +78,7 @@ class Image:
 def tile_kernel(request: Request) -> Kernel:
     """The kernel as the front end builds it."""
     specs = [front_end.ParamSpec(name, type_) for name, type_ in request.types]
-    return front_end.build(
+    kernel = front_end.build(
         request.function,
         specs,
         request.constants,
@@ -86,6 +87,8 @@ def tile_kernel(request: Request) -> Kernel:
         fast_math=request.fast_math,
         stops=request.stops,
     )
+    kernel.trace = request.trace
+    return kernel
 
 
 def machine_kernel(request: Request, target: Target) -> Kernel:
@@ -114,6 +117,7 @@ def key_fields(request: Request, target: Target) -> dict[str, str]:
     fields["cluster"] = str(request.cluster)
     fields["fast_math"] = str(request.fast_math)
     fields["strict"] = str(request.strict)
+    fields["trace"] = str(request.trace)
     fields["target"] = target.arch
     fields["nvrtc"] = nvrtc.installed_version()
     fields["warploom"] = compiler_digest()[:16]

@@ -21,7 +21,7 @@ from warploom.runtime.launch import Call, Launcher
 from warploom.runtime.stats import count_variant, refuse_when_frozen
 
 Example = Callable[[Make], Call]
-_OPTIONS = ("fast_math", "strict", "debug", "warps")
+_OPTIONS = ("fast_math", "strict", "debug", "trace", "warps")
 MOST_WARPS = 32
 
 
@@ -41,6 +41,7 @@ class Kernel:
         fast_math: bool = False,
         strict: bool = False,
         debug: bool = False,
+        trace: bool = False,
         warps: int = 4,
     ) -> None:
         functools.update_wrapper(self, function)
@@ -50,6 +51,7 @@ class Kernel:
         self.fast_math = fast_math
         self.strict = strict
         self.debug = debug
+        self.trace = trace
         self.warps = _warps(warps)
         self.stops: tuple[Stop, ...] = ()
         self.examples: dict[str, Example] = {}
@@ -94,7 +96,8 @@ class Kernel:
         return Launcher(self, grid, warps, stream, cluster, pdl)
 
     def options(self, **options: Any) -> Kernel:
-        """A variant of this kernel with other compile options: fast_math, strict, debug, warps.
+        """A variant of this kernel with other compile options: fast_math, strict, debug, trace,
+        warps.
 
         Raises LaunchError H021 for another name.
         """
@@ -223,7 +226,8 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Make a Python function a kernel: `@wl.kernel` or `@wl.kernel(fast_math=True, …)`.
 
     Options: fast_math (relaxed division, square root, denormals, fusing), strict (notes of the
-    assembler and spills are errors), debug (simulated launches are checked), warps (of a block, 4).
+    assembler and spills are errors), debug (simulated launches are checked), trace (each launch
+    tells on stderr what its roles did and when), warps (of a block, 4).
     Parameters are annotated `wl.Tensor`, `wl.i32`, `wl.i64`, `wl.f32`, `wl.f64` or `wl.const`.
     Raises CompileError F001 to F006 for a function that is no kernel, LaunchError H021.
     """

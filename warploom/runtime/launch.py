@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import statistics
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +13,13 @@ from warploom.frontend.stops import Stop
 from warploom.runtime import arguments as binding
 from warploom.runtime import compile as compiler
 from warploom.runtime import driver, places
+from warploom.runtime import trace as tracing
 from warploom.runtime.arguments import Arguments
 from warploom.runtime.arrays import SIM
 from warploom.runtime.findings import Finding, Findings, merge
 from warploom.runtime.graph import recording, stream_handle
 from warploom.runtime.grid import Grid, parse, parse_cluster
+from warploom.runtime.trace import Trace
 from warploom.runtime.variant import Bound, BoundNothing, SimVariant, Variant, target_for
 
 if TYPE_CHECKING:
@@ -57,6 +60,8 @@ class Launcher:
                 recorder.add(self._bind(arguments, variant))
             elif 0 in self.grid:
                 return
+            elif self.kernel.trace:
+                print(self.call(*args, **kwargs).trace().text(), file=sys.stderr)
             elif self.kernel.debug and isinstance(variant, SimVariant):
                 found = _findings(self.kernel.name, variant.check(self.grid, arguments, 0), 0)
                 if not found.clean:
@@ -157,6 +162,14 @@ class Call:
             result = variant.check(launcher.grid, arguments, seed)
             runs.append(_findings(kernel.name, result, seed))
         return merge(runs)
+
+    def trace(self, blocks: int = 4, events: int = 4096) -> Trace:
+        """Make the launch while its roles note what they do and when; the events of the first
+        `blocks` blocks, up to `events` of each role.
+
+        Noting takes some 30 cycles of the thread that notes. Raises what the launch raises.
+        """
+        return tracing.trace(self, blocks, events)
 
     def text(self, level: str, arch: str = "") -> str:
         """The compiled kernel at a level: tile, roles, machine, cuda, ptx or sass.

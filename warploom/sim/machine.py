@@ -122,6 +122,7 @@ class Batch:
         "actor",
         "arena",
         "barriers",
+        "clock",
         "count",
         "ids",
         "launch",
@@ -150,7 +151,9 @@ class Batch:
         self.pitch = pitch  # bytes of shared memory a block
         self.arena = arena
         self.shadow: Slots = []
-        self.barriers = [0]  # one counter for all parts of the batch
+        # Counters of all parts of the batch: barriers, and operations where somebody asks.
+        self.barriers = [0]
+        self.clock = [0]
 
     def of(self, places: np.ndarray) -> Batch:
         """The batch of some of these blocks; they keep their shared memory."""
@@ -160,7 +163,7 @@ class Batch:
         part.linear = self.linear[places]
         part.rows = self.rows[places]
         part.ids = tuple(i[places] if isinstance(i, np.ndarray) else i for i in self.ids)
-        part.shadow, part.barriers = self.shadow, self.barriers
+        part.shadow, part.barriers, part.clock = self.shadow, self.barriers, self.clock
         return part
 
     def for_actor(self, actor: Actor) -> Batch:

@@ -16,7 +16,7 @@ import warploom.sim.shadow_sync  # noqa: F401  (registers the rules)
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Loc, Op, Value
 from warploom.ir.ops.control import For, Loop, Yield
-from warploom.ir.ops.debug import Breakpoint
+from warploom.ir.ops.debug import Breakpoint, Clock, Record
 from warploom.ir.ops.shared_memory import BufferOp
 from warploom.ir.ops.wgmma import Mma, MmaRegisters
 from warploom.ir.types import Buffer, Regs, Scalar, Tensor
@@ -67,6 +67,7 @@ class Translator:
         for param in kernel.params:
             self.slot(param)
         self.prompts = any(isinstance(op, Breakpoint) for op in walk(kernel.body))
+        self.clocked = any(isinstance(op, Clock | Record) for op in walk(kernel.body))
         self._note(kernel.body)
 
     # ---- slots -----------------------------------------------------------------------------
@@ -200,6 +201,8 @@ class Translator:
             step = settled(self, op, step)
         if self.checked and step is not None:
             step = shadow_step(self, op, step)
+        if self.clocked and step is not None:
+            step = sequence((_tick, step))
         if self.prompts and step is not None and op.loc.line:
             return self._stepped(op, step)
         return step
@@ -245,6 +248,11 @@ class Translator:
         dead = [v for v in used if self._last.get(v) is op and self._home.get(v) is block]
         dead += [v for v in op.results if v not in self._last]
         return tuple({self.slot(v) for v in dead if not v.storage and isinstance(v.type, Regs)})
+
+
+def _tick(s: Slots, m: Batch) -> None:
+    """The clock of the simulator: one operation more."""
+    m.clock[0] += 1
 
 
 def _aligned(size: int, align: int = 16) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warploom.base.dtypes import DType
-from warploom.codegen import expressions
+from warploom.codegen import async_helpers, expressions
 from warploom.codegen.registry import emits
 from warploom.codegen.state import Emitter, dtype_of, extents_of
 from warploom.ir.op import Loc
@@ -37,6 +37,29 @@ def print_tile(out: Emitter, op: ops.PrintTile) -> None:
     arguments = ", ".join([*coordinates, text])
     condition = f"if ({guard[0]}) " if guard else ""
     out.lines.add(f'{found.header}{condition}printf("{head}[{place}] {form}\\n", {arguments});')
+
+
+@emits(ops.Clock)
+def clock(out: Emitter, op: ops.Clock) -> None:
+    name = async_helpers.use(out.prelude, f"clock_{op.unit}")
+    out.elementwise(op.result, (), lambda: f"{name}()", "now")
+
+
+@emits(ops.Record)
+def record(out: Emitter, op: ops.Record) -> None:
+    async_helpers.use(out.prelude, "clock_cycles")
+    name = async_helpers.use(out.prelude, "record_event")
+    at = out.assigned(op.at).only
+    row = f"{op.row} + {out.warps.replica}" if out.warps.replicas > 1 else str(op.row)
+    value = out.scalar(op.value) if op.value is not None else "0"
+    counts = f"{out.extents[(op.trace, 0)]}, {op.rows}, {row}, {op.entries}"
+    call = f"{name}({out.scalar(op.trace)}, {counts}, {at}++, {op.event}, {value});"
+    guard = ""
+    if not out.alone:
+        guard = f"if ({out.warps.first_thread}) "
+    elif op.first_warp and out.warps.count > 1:
+        guard = f"if ({out.warps.within} == 0) "
+    out.lines.add(guard + call)
 
 
 @emits(ops.Breakpoint)

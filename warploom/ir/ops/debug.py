@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from warploom.base.dtypes import i32, i64
 from warploom.ir.op import (
     Actor,
     Effect,
@@ -18,7 +19,12 @@ from warploom.ir.op import (
     optional,
 )
 from warploom.ir.ops.registers import regs_of
-from warploom.ir.types import Regs, Scalar
+from warploom.ir.types import Regs, Scalar, Tensor, Type, Uniformity
+
+CLOCKS = ("cycles", "ns")
+# What a trace tells: a role or the block begins and ends, it waits for `what` and goes on, it
+# arrives at the barrier `what`, a loop makes a turn.
+EVENTS = ("begin", "end", "wait", "go", "arrive", "turn")
 
 
 def print_line(text: str, shown: Sequence[str]) -> str:
@@ -69,6 +75,56 @@ class Assert(Op):
         check(ok, "condition is not bool")
         if self.predicate is not None:
             regs_of(self.predicate)
+
+
+@op("debug.clock", effects=(Effect.OUTSIDE,), executes=Actor.WARP)
+class Clock(Op):
+    """The time now (i64): cycles of this SM ("cycles", PTX %clock64), or nanoseconds that all SMs
+    count alike ("ns", %globaltimer). The simulator counts the operations of the block for both."""
+
+    unit: str = attribute(default="cycles")
+
+    def infer(self) -> tuple[Type, ...]:
+        check(self.unit in CLOCKS, f"clock in {self.unit!r}")
+        return (Scalar(i64, Uniformity.WARP),)
+
+
+@op(
+    "debug.record",
+    stages=Stage.MACHINE,
+    effects=(Effect.OUTSIDE, Effect.STORAGE),
+    executes=Actor.ROLE,
+)
+class Record(Op):
+    """Note an event in `trace`, an i64 tensor of rows of `entries` pairs, `rows` of them a block in
+    the order of the grid. This one goes to row `row` + replica of the block, to the pair at place
+    `at` (a storage, which is counted up by whom notes it): the clock in cycles, then event number
+    `event` in the upper and `value` in the lower 32 bits. Where the tensor has no such pair nothing
+    is written. By the one thread that comes here, else by the first of the block; with
+    `first_warp` only by that of the role's first warp. `kind` and `what` say what the event is,
+    `unit` in which steps `value` counts."""
+
+    trace: Value = operand()
+    at: Value = operand()
+    value: Value | None = optional()
+    row: int = attribute()
+    rows: int = attribute()
+    entries: int = attribute()
+    event: int = attribute()
+    kind: str = attribute()
+    what: str = attribute(default="")
+    unit: int = attribute(default=1)
+    first_warp: bool = attribute(default=False)
+
+    def verify(self) -> None:
+        t = self.trace.type
+        fits = isinstance(t, Tensor) and t.dtype == i64 and t.cls.strides == "1"
+        check(fits, f"{self.trace} is no trace")
+        for count in (self.at, *((self.value,) if self.value is not None else ())):
+            held = count.type
+            check(isinstance(held, Scalar) and held.dtype == i32, f"{count} is not an i32")
+        check(0 <= self.row < self.rows, f"row {self.row} of {self.rows}")
+        check(self.kind in EVENTS, f"event {self.kind!r}")
 
 
 @op("debug.breakpoint", effects=(Effect.OUTSIDE,), executes=Actor.BLOCK)

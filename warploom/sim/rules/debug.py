@@ -83,6 +83,41 @@ def print_tile(t: Translator, op: debug.PrintTile) -> Step:
     return step
 
 
+@simulates(debug.Clock)
+def clock(t: Translator, op: debug.Clock) -> Step:
+    d = t.slot(op.result)
+
+    def step(s: Slots, m: Batch) -> None:
+        s[d] = m.clock[0]
+
+    return step
+
+
+@simulates(debug.Record)
+def record(t: Translator, op: debug.Record) -> Step:
+    trace, count, value = t.slot(op.trace), t.slot(op.at), t.optional(op.value)
+    first, rows, entries, waits = op.row, op.rows, op.entries, t.waits
+
+    def step(s: Slots, m: Batch) -> None:
+        held = s[trace]
+        row = first + (m.actor.replica if waits else 0)
+        at = _each(s[count], m)
+        values = _each(s[value], m) if value >= 0 else np.zeros(m.count, np.int64)
+        place = 2 * ((m.linear.astype(np.int64) * rows + row) * entries + at)
+        kept = (at < entries) & (place < held.size)
+        flat, place = held.flat, place[kept] + held.origin
+        flat[place] = m.clock[0]
+        flat[place + 1] = (op.event << 32) | (values[kept] & 0xFFFFFFFF)
+        s[count] = s[count] + 1
+
+    return step
+
+
+def _each(value: Any, m: Batch) -> np.ndarray:
+    """An integer scalar as one number a block of the batch."""
+    return np.broadcast_to(np.asarray(value, np.int64).reshape(-1), (m.count,))
+
+
 @simulates(debug.Breakpoint)
 def stop(t: Translator, op: debug.Breakpoint) -> Step:
     values = [

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from warploom.ir.addresses import buffer_behind
 from warploom.ir.kernel import walk
 from warploom.ir.op import Block, Op, Value
-from warploom.ir.ops import cluster, mbarrier, roles, scalar, shared_memory, tma
+from warploom.ir.ops import cluster, mbarrier, roles, tma
 from warploom.sim import sync_faults
 from warploom.sim.block import launched_registers, started
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step, sequence
@@ -43,22 +44,10 @@ def _signalled(body: Block) -> list[Value]:
     found: dict[Value, None] = {}
     for op in walk(body):
         if isinstance(op, mbarrier.Arrive | mbarrier.Expect | tma.LoadBox | cluster.Arrive):
-            buffer = _buffer_of(op.barrier)
+            buffer = buffer_behind(op.barrier)
             if buffer is not None:
                 found[buffer] = None
     return list(found)
-
-
-def _buffer_of(address: Value) -> Value | None:
-    """The buffer that a byte address was computed from, where it is a sum."""
-    owner = address.owner
-    if isinstance(owner, shared_memory.Address):
-        return owner.buffer
-    if isinstance(owner, cluster.Address):
-        return _buffer_of(owner.address)
-    if isinstance(owner, scalar.Binary) and owner.kind == "add":
-        return _buffer_of(owner.lhs) or _buffer_of(owner.rhs)
-    return None
 
 
 @simulates(roles.Replica)
