@@ -41,6 +41,7 @@ def candidates(shape: Shape, most: int) -> Iterator[Config]:
         for chosen in config.alternating(shape):
             for cluster in CLUSTERS:
                 yield replace(chosen, CLUSTER=cluster)
+    yield from config.shared_out(shape, most)
 
 
 def sweep(case: str, most: int) -> dict[str, Any]:

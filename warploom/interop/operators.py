@@ -61,7 +61,9 @@ class Operator:
             request = kernel.request(call.arguments, call.launcher.warps, call.launcher.cluster)
             made = tile_kernel(request)
             found |= {made.params[index].name for index in made.written}
-        return frozenset(self.names.get(name, name) for name in found)
+        # What the call makes for itself is no argument.
+        given = {*self.argument_names, "out"}
+        return frozenset(self.names.get(name, name) for name in found) & given
 
 
 def name_of(argument: str) -> str:

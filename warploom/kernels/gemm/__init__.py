@@ -7,9 +7,9 @@ from typing import Any
 from warploom.interop.operators import Operator, Result, declare
 from warploom.kernels import activation as activations
 from warploom.kernels import arguments
-from warploom.kernels.gemm import kernel, operands
+from warploom.kernels.gemm import kernel, operands, split
 from warploom.kernels.gemm.config import Config, Shape, choose
-from warploom.runtime import arrays, driver, memory
+from warploom.runtime import arrays, driver, memory, workspace
 from warploom.runtime.arrays import View
 
 _SIMULATED_SMS = 132
@@ -110,17 +110,43 @@ def _fast(
         if "residual" in views:
             turned["residual"] = views["residual"].turned
         views = views | turned
-    direct = chosen.SWAP or operands.needs_registers(views)
-    kernel.gemm.launch(chosen.grid(shape), cluster=chosen.CLUSTER, pdl=chosen.PDL)(
-        *_tensors(views),
-        **scales,
+    constants = {
         **chosen.constants(),
-        ACTIVATION=activation,
-        A_T=operands.along_rows(views["a"]),
-        B_T=operands.along_rows(views["b"]),
-        ROW_BIAS=chosen.SWAP,
-        DIRECT=direct,
+        "ACTIVATION": activation,
+        "A_T": operands.along_rows(views["a"]),
+        "B_T": operands.along_rows(views["b"]),
+        "ROW_BIAS": chosen.SWAP,
+        "DIRECT": chosen.SWAP or operands.needs_registers(views),
+    }
+    if shares := chosen.shares(shape):
+        _split(views, chosen, shares, chosen.tiles(shape.m, shape.n), scales, constants)
+    else:
+        launcher = kernel.gemm.launch(
+            chosen.grid(shape), cluster=chosen.CLUSTER, pdl=chosen.PDL
+        )
+        launcher(*_tensors(views), **scales, **constants)
+
+
+def _split(
+    views: Mapping[str, View],
+    chosen: Config,
+    blocks: int,
+    tiles: int,
+    scales: Mapping[str, Any],
+    constants: dict[str, Any],
+) -> None:
+    """Deal the steps of all tiles to so many blocks."""
+    alone = not constants.pop("PINGPONG") and chosen.CLUSTER == (1, 1)
+    arguments.require(
+        alone,
+        "matmul",
+        "a `config` with SPLIT besides PINGPONG or CLUSTER",
+        hint="give one of them",
     )
+    parts = 2 * blocks, chosen.BM, chosen.BN
+    held = workspace.for_launch(views["a"], parts, tiles * chosen.MATH)
+    launcher = split.split_gemm.launch(blocks, pdl=chosen.PDL)
+    launcher(*_tensors(views), *held, **scales, **constants)
 
 
 def _tensors(views: Mapping[str, View]) -> tuple[View | None, ...]:
@@ -161,7 +187,7 @@ declare(
             *("Tensor? residual=None", "float alpha=1.0", "float beta=1.0"),
             *("ScalarType? dtype=None", "bool batch_invariant=False"),
         ),
-        (kernel.gemm, kernel.plain),
+        (kernel.gemm, kernel.plain, split.split_gemm),
         _result,
         {"c": "out"},
     )

@@ -22,6 +22,7 @@ FROM_L2, FROM_MEMORY = 40.0, 20.0
 # Cycles before the first product of a launch, and after the last one of a tile besides the stores.
 START, FINISH = 1500.0, 500.0
 SHORT = 60_000.0  # cycles of a launch whose beginning is worth hiding
+JOIN = 2000.0  # until the last block of a tile knows that it is the last
 STORED = 16.0  # elements of a finished tile a cycle
 
 
@@ -61,7 +62,9 @@ class Config:
     replica does a whole tile, and multiplies while the others write theirs.
 
     CLUSTER: blocks of a cluster that have tiles of other rows, and of other columns; they share
-    what they read. GROUP counts rows of clusters.
+    what they read. GROUP counts rows of clusters. SPLIT: the steps of all tiles are dealt to so
+    many blocks in equal shares, and shared tiles added up at the end, where whole tiles leave SMs
+    idle; 0: a tile is one block's.
     """
 
     BM: int
@@ -75,6 +78,7 @@ class Config:
     PDL: bool = False
     PINGPONG: bool = False
     CLUSTER: tuple[int, int] = (1, 1)
+    SPLIT: int = 0
 
     def row(self) -> dict[str, Any]:
         """What a table of measured tiles holds."""
@@ -88,7 +92,14 @@ class Config:
 
     def constants(self) -> dict[str, Any]:
         """The compile-time arguments of the kernel."""
-        return {k: v for k, v in self.row().items() if k not in ("SWAP", "PDL", "CLUSTER")}
+        return {k: v for k, v in self.row().items() if k not in ("SWAP", "PDL", "CLUSTER", "SPLIT")}
+
+    def shares(self, shape: "Shape") -> int:
+        """Blocks that share the steps of all tiles, each one or more; 0 where tiles stay whole."""
+        if shape.batch > 1 or not self.SPLIT:
+            return 0
+        steps = -(-shape.k // self.BK)
+        return min(self.SPLIT, self.tiles(shape.m, shape.n) * steps)
 
     def tiles(self, m: int, n: int) -> int:
         """Tiles of a product of m x n elements; those of a cluster count once."""
@@ -114,7 +125,7 @@ class Config:
 def choose(shape: Shape, batch_invariant: bool = False) -> Config:
     """The tile for a product. `batch_invariant`: of those whose sums do not depend on its rows."""
     found = measured(shape.sms).get(shape.key())
-    if found is not None and not (batch_invariant and found.SWAP):
+    if found is not None and not (batch_invariant and (found.SWAP or found.SPLIT)):
         return found
     found = min(candidates(shape), key=lambda c: (round(cycles(c, shape)), c.BM, -c.BN))
     return replace(found, PDL=shape.m > found.BM and cycles(found, shape) < SHORT)
@@ -146,6 +157,15 @@ def swapped(shape: Shape) -> Iterator[Config]:
             yield replace(fitted(rows, columns, math, shape.out_bytes), SWAP=True)
 
 
+def shared_out(shape: Shape, most: int) -> Iterator[Config]:
+    """The `most` best tiles by estimate whose steps are dealt to all SMs."""
+    if shape.batch > 1:
+        return
+    found = [*candidates(shape), *swapped(shape)]
+    made = [replace(c, SPLIT=shape.sms) for c in found if c.BM * c.BN >= 64 * 16]
+    yield from sorted(made, key=lambda c: cycles(c, shape))[:most]
+
+
 def alternating(shape: Shape) -> Iterator[Config]:
     """Tiles of which each of two replicas does a whole one, its sums in 64 to 128 registers."""
     step = 16 if shape.b_t else 64
@@ -173,6 +193,11 @@ def cycles(c: Config, shape: Shape) -> float:
     if alone:
         read = max(read, c.BN * c.BK * 2 / FROM_MEMORY)
     steps = -(-shape.k // c.BK)
-    rounds = -(-c.tiles(shape.m, shape.n) * shape.batch // c.places(shape.sms))
-    tile = steps * max(multiply, read) + FINISH + c.BM * c.BN / STORED
-    return START + rounds * tile
+    tiles = c.tiles(shape.m, shape.n) * shape.batch
+    finish = FINISH + c.BM * c.BN / STORED
+    shares = c.shares(shape)
+    if shares:
+        # Of a share the sums of two tiles go to memory and come back, besides what is finished.
+        own = -(-tiles * steps // shares)
+        return START + own * max(multiply, read) + JOIN + 3 * c.BM * c.BN / STORED + finish
+    return START + -(-tiles // c.places(shape.sms)) * (steps * max(multiply, read) + finish)

@@ -50,20 +50,21 @@ def brought(x, batch, row, column, tile, TURNED, AXIS):
 
 
 @wl.function
-def filled(ring, a, b, batch, i, j, K, A_T, B_T, BM, BN, BK):
-    """Put the K axis of a tile's operands into a ring, a step an item. Blocks along axis 0 of the
+def filled(ring, a, b, batch, i, j, lo, hi, A_T, B_T, BM, BN, BK):
+    """Put k from lo to hi of a tile's operands into a ring, a step an item. Blocks along axis 0 of the
     cluster have other rows and share b, those along axis 1 have other columns and share a."""
-    for k in wl.range(0, K, BK):
+    for k in wl.range(lo, hi, BK):
         with ring.put() as (sa, sb):
             brought(a, batch, i * BM, k, sa, A_T, 1)
             brought(b, batch, k, j * BN, sb, B_T, 0)
 
 
 @wl.function
-def summed(ring, K, r, A_T, B_T, M, BN, BK, STAGES):
-    """The sums of rows r·M … of a tile from the items of a ring, one product behind the last."""
+def summed(ring, lo, hi, r, A_T, B_T, M, BN, BK, STAGES):
+    """The sums of rows r·M … of a tile, k from lo to hi, out of the items of a ring, one product
+    behind the last."""
     acc = wl.zeros((M, BN), wl.f32)
-    for _ in wl.range(0, K, BK):
+    for _ in wl.range(lo, hi, BK):
         item = ring.take()
         sa, sb = item
         left = (sa.T if A_T else sa)[wl.ds(r * M, M), :]
@@ -72,14 +73,24 @@ def summed(ring, K, r, A_T, B_T, M, BN, BK, STAGES):
     return acc.wait()
 
 
+@wl.struct
+class Held:
+    """The sums of a tile in registers."""
+
+    sums: object
+
+    def columns(self, START, WIDTH):
+        return self.sums[:, START : START + WIDTH]
+
+
 @wl.function
-def written(sums, c, epilogue, batch, row, column, out, slot, EN, DIRECT):
-    """Write sums to c in slices of EN columns, by way of two slots of `out` from `slot` on."""
-    M, BN = sums.shape
+def written(sums, M, BN, c, epilogue, batch, row, column, out, slot, EN, DIRECT):
+    """Write sums (`Held`, or what gives columns as it does) to c in slices of EN columns, by way of
+    two slots of `out` from `slot` on."""
     SLICES = (BN + EN - 1) // EN
     for e in wl.unroll(SLICES):
         at = column + e * EN
-        part = finished(sums[:, e * EN : (e + 1) * EN], epilogue, batch, row, at).cast(c.dtype)
+        part = finished(sums.columns(e * EN, EN), epilogue, batch, row, at).cast(c.dtype)
         window = part_of(c, batch, wl.ds(row, M), wl.ds(at, EN))
         if DIRECT:
             wl.store(window, part)
@@ -142,7 +153,7 @@ def gemm(
         with wl.role("load", warps=1):
             for t in wl.tiles(grid):
                 batch, i, j = grid.place(t)
-                filled(ring, a, b, batch, i, j, K, A_T, B_T, BM, BN, BK)
+                filled(ring, a, b, batch, i, j, 0, K, A_T, B_T, BM, BN, BK)
         with wl.role("math", warps=4, replicas=MATH) as r:
             whose = 0
             for t in wl.tiles(grid):
@@ -150,11 +161,26 @@ def gemm(
                     batch, i, j = grid.place(t)
                     if PINGPONG:
                         with unit.turn(r):
-                            sums = summed(ring, K, 0, A_T, B_T, M, BN, BK, STAGES)
+                            sums = summed(ring, 0, K, 0, A_T, B_T, M, BN, BK, STAGES)
                     else:
-                        sums = summed(ring, K, r, A_T, B_T, M, BN, BK, STAGES)
+                        sums = summed(ring, 0, K, r, A_T, B_T, M, BN, BK, STAGES)
                     row, column = i * BM + (0 if PINGPONG else r * M), j * BN
-                    written(sums, c, epilogue, batch, row, column, out, r * 2, EN, DIRECT)
+                    written(
+                        *(
+                            Held(sums),
+                            M,
+                            BN,
+                            c,
+                            epilogue,
+                            batch,
+                            row,
+                            column,
+                            out,
+                            r * 2,
+                            EN,
+                            DIRECT,
+                        )
+                    )
                 else:
                     ring.skip((K + BK - 1) // BK)
                 if PINGPONG:

@@ -53,3 +53,42 @@ class Grid:
         i, j = first + inside % height, inside // height
         i = i * wl.cluster_size(0) + wl.cluster_rank(0)
         return batch, i, j * wl.cluster_size(1) + wl.cluster_rank(1)
+
+
+@wl.struct
+class Shares:
+    """The steps of `tiles` tiles, one tile after the other, dealt to the blocks of the launch in
+    equal shares: a block ends a tile that others began, does whole ones, and begins one. Each share
+    and tile has one step or more; (tiles · steps + 1) · blocks fits 32 bits."""
+
+    tiles: int
+    steps: int
+
+    def start(self, block):
+        """The first step of a block's share."""
+        return block * (self.tiles * self.steps) // wl.num_programs(0)
+
+    def owner(self, step):
+        """The block whose share has a step."""
+        return ((step + 1) * wl.num_programs(0) - 1) // (self.tiles * self.steps)
+
+    def first(self):
+        return self.start(wl.program_id(0))
+
+    def valid(self, at):
+        return at < self.start(wl.program_id(0) + 1)
+
+    def next(self, at):
+        return (at // self.steps + 1) * self.steps
+
+    def part(self, at):
+        """The tile of step `at`, and its own steps from lo to hi that this block does."""
+        tile = at // self.steps
+        first = tile * self.steps
+        end = self.start(wl.program_id(0) + 1)
+        return tile, at - first, wl.minimum(end - first, self.steps)
+
+    def owners(self, tile):
+        """The blocks that have steps of a tile: from the first to the last."""
+        first = tile * self.steps
+        return self.owner(first), self.owner(first + self.steps - 1)
