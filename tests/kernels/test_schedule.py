@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import warploom as wl
-from warploom.kernels.schedule import Grid, reference
+from warploom.kernels.schedule import Grid, Shares, reference
 
 
 @wl.kernel
@@ -30,3 +30,37 @@ def test_grid(device, rows, columns, batch, group, blocks):
     numbered[blocks](out, rows, columns, batch, G=group)
     expected = [(*place, at % blocks + 1) for at, place in enumerate(places)]
     assert device.get(out).tolist() == [*map(list, expected), [0] * 4, [0] * 4]
+
+
+@wl.kernel
+def shared(out: wl.Tensor, tiles: wl.i32, steps: wl.i32, MOST: wl.const):
+    """out[block, number]: tile, lo, hi of each part, and the first and last block of the tile."""
+    shares = Shares(tiles, steps)
+    for at in wl.tiles(shares):
+        tile, lo, hi = shares.part(at)
+        first, last = shares.owners(tile)
+        number = tile - shares.first() // steps
+        for column, value in enumerate((tile, lo, hi, first, last)):
+            wl.store(out[wl.program_id(0), number, column], value)
+
+
+@pytest.mark.parametrize(
+    ("tiles", "steps", "blocks"),
+    [(1, 1, 1), (1, 9, 4), (4, 9, 5), (3, 2, 6), (7, 3, 2), (12, 1, 5), (2, 5, 10)],
+)
+def test_shares(device, tiles, steps, blocks):
+    parts = reference.shares(tiles, steps, blocks)
+    owners = {
+        tile: sorted(block for block, own in enumerate(parts) if tile in {t for t, _, _ in own})
+        for tile in range(tiles)
+    }
+    # Every step once, in order, and shares that differ by one step at most.
+    steps_of = [sum(hi - lo for _, lo, hi in own) for own in parts]
+    assert sum(steps_of) == tiles * steps and max(steps_of) - min(steps_of) <= 1
+    out = device.put(np.full((blocks, tiles + 1, 5), -1, np.int32))
+    shared[blocks](out, tiles, steps, MOST=tiles)
+    expected = np.full((blocks, tiles + 1, 5), -1, np.int32)
+    for block, own in enumerate(parts):
+        for number, (tile, lo, hi) in enumerate(own):
+            expected[block, number] = tile, lo, hi, owners[tile][0], owners[tile][-1]
+    assert np.array_equal(device.get(out), expected)

@@ -38,7 +38,7 @@ class Operator:
     `result`: shape and element type of `out` from the arguments by name (tensors as `Shaped`, those
     that were left out absent); may raise what the call would raise for them.
     `kernels`: those that the call launches, and `names`: their parameters that the call names
-    otherwise.
+    otherwise. `scratch`: their parameters that the call makes for itself.
     """
 
     name: str
@@ -47,6 +47,7 @@ class Operator:
     kernels: tuple[Kernel, ...]
     result: Callable[[Mapping[str, Any]], Result] | None = None
     names: Mapping[str, str] = field(default_factory=dict)
+    scratch: tuple[str, ...] = ()
 
     @property
     def argument_names(self) -> tuple[str, ...]:
@@ -61,9 +62,7 @@ class Operator:
             request = kernel.request(call.arguments, call.launcher.warps, call.launcher.cluster)
             made = tile_kernel(request)
             found |= {made.params[index].name for index in made.written}
-        # What the call makes for itself is no argument.
-        given = {*self.argument_names, "out"}
-        return frozenset(self.names.get(name, name) for name in found) & given
+        return frozenset(self.names.get(name, name) for name in found) - {*self.scratch}
 
 
 def name_of(argument: str) -> str:

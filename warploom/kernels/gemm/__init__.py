@@ -7,8 +7,9 @@ from typing import Any
 from warploom.interop.operators import Operator, Result, declare
 from warploom.kernels import activation as activations
 from warploom.kernels import arguments
-from warploom.kernels.gemm import kernel, operands, split
+from warploom.kernels.gemm import kernel, operands
 from warploom.kernels.gemm.config import Config, Shape, choose
+from warploom.kernels.gemm.split import kernel as split_kernel
 from warploom.runtime import arrays, driver, memory, workspace
 from warploom.runtime.arrays import View
 
@@ -121,9 +122,7 @@ def _fast(
     if shares := chosen.shares(shape):
         _split(views, chosen, shares, chosen.tiles(shape.m, shape.n), scales, constants)
     else:
-        launcher = kernel.gemm.launch(
-            chosen.grid(shape), cluster=chosen.CLUSTER, pdl=chosen.PDL
-        )
+        launcher = kernel.gemm.launch(chosen.grid(shape), cluster=chosen.CLUSTER, pdl=chosen.PDL)
         launcher(*_tensors(views), **scales, **constants)
 
 
@@ -145,7 +144,7 @@ def _split(
     )
     parts = 2 * blocks, chosen.BM, chosen.BN
     held = workspace.for_launch(views["a"], parts, tiles * chosen.MATH)
-    launcher = split.split_gemm.launch(blocks, pdl=chosen.PDL)
+    launcher = split_kernel.split_gemm.launch(blocks, pdl=chosen.PDL)
     launcher(*_tensors(views), *held, **scales, **constants)
 
 
@@ -187,8 +186,9 @@ declare(
             *("Tensor? residual=None", "float alpha=1.0", "float beta=1.0"),
             *("ScalarType? dtype=None", "bool batch_invariant=False"),
         ),
-        (kernel.gemm, kernel.plain, split.split_gemm),
+        (kernel.gemm, kernel.plain, split_kernel.split_gemm),
         _result,
         {"c": "out"},
+        ("parts", "counts"),
     )
 )

@@ -51,8 +51,8 @@ def brought(x, batch, row, column, tile, TURNED, AXIS):
 
 @wl.function
 def filled(ring, a, b, batch, i, j, lo, hi, A_T, B_T, BM, BN, BK):
-    """Put k from lo to hi of a tile's operands into a ring, a step an item. Blocks along axis 0 of the
-    cluster have other rows and share b, those along axis 1 have other columns and share a."""
+    """Put k from lo to hi of a tile's operands into a ring, a step an item. Blocks along axis 0 of
+    the cluster have other rows and share b, those along axis 1 have other columns and share a."""
     for k in wl.range(lo, hi, BK):
         with ring.put() as (sa, sb):
             brought(a, batch, i * BM, k, sa, A_T, 1)
@@ -84,9 +84,10 @@ class Held:
 
 
 @wl.function
-def written(sums, M, BN, c, epilogue, batch, row, column, out, slot, EN, DIRECT):
+def written(sums, M, BN, epilogue, place, slot, target):
     """Write sums (`Held`, or what gives columns as it does) to c in slices of EN columns, by way of
     two slots of `out` from `slot` on."""
+    (batch, row, column), (c, out, EN, DIRECT) = place, target
     SLICES = (BN + EN - 1) // EN
     for e in wl.unroll(SLICES):
         at = column + e * EN
@@ -149,6 +150,7 @@ def gemm(
     wl.launch_dependents()
     wl.wait_for_previous()
     K, epilogue = a.shape[-1], (bias, ACTIVATION, residual, alpha, beta, ROW_BIAS)
+    target = (c, out, EN, DIRECT)
     with wl.roles():
         with wl.role("load", warps=1):
             for t in wl.tiles(grid):
@@ -165,22 +167,7 @@ def gemm(
                     else:
                         sums = summed(ring, 0, K, r, A_T, B_T, M, BN, BK, STAGES)
                     row, column = i * BM + (0 if PINGPONG else r * M), j * BN
-                    written(
-                        *(
-                            Held(sums),
-                            M,
-                            BN,
-                            c,
-                            epilogue,
-                            batch,
-                            row,
-                            column,
-                            out,
-                            r * 2,
-                            EN,
-                            DIRECT,
-                        )
-                    )
+                    written(Held(sums), M, BN, epilogue, (batch, row, column), r * 2, target)
                 else:
                     ring.skip((K + BK - 1) // BK)
                 if PINGPONG:

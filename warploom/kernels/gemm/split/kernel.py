@@ -65,6 +65,7 @@ def split_gemm(
     wl.launch_dependents()
     wl.wait_for_previous()
     epilogue = (bias, ACTIVATION, residual, alpha, beta, ROW_BIAS)
+    target = (c, out, EN, DIRECT)
     with wl.roles():
         with wl.role("load", warps=1):
             for at in wl.tiles(shares):
@@ -76,9 +77,9 @@ def split_gemm(
                 tile, lo, hi = shares.part(at)
                 _, i, j = grid.place(tile)
                 sums = summed(ring, lo * BK, hi * BK, r, A_T, B_T, M, BN, BK, STAGES)
-                place = 0, i * BM + r * M, j * BN, out, r * 2, EN, DIRECT
+                place = 0, i * BM + r * M, j * BN
                 if hi - lo == STEPS:
-                    written(Held(sums), M, BN, c, epilogue, *place)
+                    written(Held(sums), M, BN, epilogue, place, r * 2, target)
                 else:
                     mine = 2 * wl.program_id(0) + (1 if lo == 0 else 0)
                     wl.store(parts[mine, wl.ds(r * M, M), wl.ds(0, BN)], sums)
@@ -86,7 +87,7 @@ def split_gemm(
                     count = tile * MATH + r
                     if wl.atomic_add(counts[count], 1, order="acq_rel") == last - first:
                         left = Left(parts, first, last, r * M, M)
-                        written(left, M, BN, c, epilogue, *place)
+                        written(left, M, BN, epilogue, place, r * 2, target)
                         wl.store(counts[count], 0)
             if not DIRECT:
                 with wl.one_thread():

@@ -1,0 +1,1 @@
+"""The form of the matrix product in which blocks share tiles along K."""
