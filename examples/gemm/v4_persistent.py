@@ -1,22 +1,14 @@
 """GEMM, step 4: persistent. A block an SM stays and works on one tile after another.
 
 The loop over tiles stands inside each role. While one role still writes a tile, the other loads the
-next one: the pipe runs on across tiles. Tiles are taken down a few rows before the next column, so
-that those in work at a time share what they read in the L2.
+next one: the pipe runs on across tiles. `Grid` deals the tiles, down a few rows before the next
+column, so that those in work at a time share what they read in the L2.
 """
 
 import warploom as wl
+from warploom.kernels.schedule import Grid
 
 SMS = 132
-
-
-@wl.function
-def place(t, rows, columns, GROUP):
-    """Row and column of tile t: down GROUP rows, then one column on."""
-    group = t // (GROUP * columns)
-    height = wl.minimum(rows - group * GROUP, GROUP)
-    inside = t - group * (GROUP * columns)
-    return group * GROUP + inside % height, inside // height
 
 
 @wl.kernel
@@ -28,24 +20,22 @@ def gemm(
     BN: wl.const = 256,
     BK: wl.const = 64,
     STAGES: wl.const = 4,
-    GROUP: wl.const = 8,
 ):
     """c[m, n] = Σ_k a[m, k]·b[n, k]."""
     HALF = BM // 2
-    rows, columns = (c.shape[0] + BM - 1) // BM, (c.shape[1] + BN - 1) // BN
-    first, step, tiles = wl.program_id(0), wl.num_programs(0), rows * columns
+    grid = Grid((c.shape[0] + BM - 1) // BM, (c.shape[1] + BN - 1) // BN)
     ring = wl.pipe(STAGES, slots=[wl.shared((BM, BK), a.dtype), wl.shared((BN, BK), b.dtype)])
     with wl.roles():
         with wl.role("load", warps=1):
-            for t in wl.range(first, tiles, step):
-                i, j = place(t, rows, columns, GROUP)
+            for t in wl.tiles(grid):
+                _, i, j = grid.place(t)
                 for k in wl.range(0, a.shape[1], BK):
                     with ring.put() as (sa, sb):
                         wl.copy_async(a[wl.ds(i * BM, BM), wl.ds(k, BK)], sa)
                         wl.copy_async(b[wl.ds(j * BN, BN), wl.ds(k, BK)], sb)
         with wl.role("math", warps=4, replicas=2) as r:
-            for t in wl.range(first, tiles, step):
-                i, j = place(t, rows, columns, GROUP)
+            for t in wl.tiles(grid):
+                _, i, j = grid.place(t)
                 acc = wl.zeros((HALF, BN), wl.f32)
                 for _ in wl.range(0, a.shape[1], BK):
                     item = ring.take()

@@ -1,34 +1,14 @@
-"""GEMM, step 6: ping-pong. The two consumers have a tile each, and take turns at the matrix unit.
+"""GEMM, step 6: ping-pong. One replica multiplies while the other writes its result.
 
-While one multiplies, the other writes its sums, so that the unit never waits for a tile to be
-written. The items of a tile belong to one of them (`deliver="one"`); the other skips past them. The
-roles of step 5 are as they were: a cluster of two shares what it reads of B.
+Each replica owns a whole tile of C, every other one of the block's, and each item of the pipe goes
+to one of them; the other skips it. They take turns at the matrix unit, which so has work also
+while results are written.
 """
 
 import warploom as wl
+from warploom.kernels.schedule import Grid
 
 SMS = 132
-
-
-@wl.function
-def place(t, rows, columns, GROUP):
-    """Row and column of tile t: down GROUP rows, then one column on."""
-    group = t // (GROUP * columns)
-    height = wl.minimum(rows - group * GROUP, GROUP)
-    inside = t - group * (GROUP * columns)
-    return group * GROUP + inside % height, inside // height
-
-
-@wl.function
-def summed(ring, K, BM, BN, BK):
-    """The sums of one tile from the items of a ring, one product behind the last."""
-    acc = wl.zeros((BM, BN), wl.f32)
-    for _ in wl.range(0, K, BK):
-        item = ring.take()
-        sa, sb = item
-        acc = wl.dot_async(sa, sb.T, acc)
-        item.release(after=acc, behind=1)
-    return acc.wait()
 
 
 @wl.kernel
@@ -36,53 +16,54 @@ def gemm(
     a: wl.Tensor,
     b: wl.Tensor,
     c: wl.Tensor,
-    BM: wl.const = 64,
-    BN: wl.const = 256,
+    BM: wl.const = 128,
+    BN: wl.const = 128,
     BK: wl.const = 64,
-    STAGES: wl.const = 5,
-    GROUP: wl.const = 16,
+    STAGES: wl.const = 6,
 ):
-    """c[m, n] = Σ_k a[m, k]·b[n, k]; blocks of a cluster lie along axis 0 and have other rows."""
-    BLOCKS, rank, K = wl.cluster_size(), wl.cluster_rank(), a.shape[1]
-    PART = BN // BLOCKS
-    rows, columns = (c.shape[0] + BLOCKS * BM - 1) // (BLOCKS * BM), (c.shape[1] + BN - 1) // BN
-    first, step, tiles = wl.program_id(0) // BLOCKS, wl.num_programs(0) // BLOCKS, rows * columns
+    """c[m, n] = Σ_k a[m, k]·b[n, k]."""
+    PART, steps = BN // wl.cluster_size(0), (a.shape[1] + BK - 1) // BK
+    first, everyone = wl.cluster_rank(0) * PART, wl.cluster_mask(0)
+    grid = Grid((c.shape[0] + BM - 1) // BM, (c.shape[1] + BN - 1) // BN)
     slots = [wl.shared((BM, BK), a.dtype), wl.shared((BN, BK), b.dtype)]
     ring = wl.pipe(STAGES, slots=slots, deliver="one", cluster=True)
     unit = wl.turns(2)
     with wl.roles():
         with wl.role("load", warps=1):
-            for t in wl.range(first, tiles, step):
-                pair, j = place(t, rows, columns, GROUP)
-                row, column = (pair * BLOCKS + rank) * BM, j * BN + rank * PART
-                for k in wl.range(0, K, BK):
+            for t in wl.tiles(grid):
+                _, i, j = grid.place(t)
+                for k in wl.range(0, a.shape[1], BK):
                     with ring.put() as (sa, sb):
-                        wl.copy_async(a[wl.ds(row, BM), wl.ds(k, BK)], sa)
-                        part = sb[wl.ds(rank * PART, PART), :]
-                        window = b[wl.ds(column, PART), wl.ds(k, BK)]
-                        wl.copy_async(window, part, multicast=wl.cluster_mask(0))
+                        wl.copy_async(a[wl.ds(i * BM, BM), wl.ds(k, BK)], sa)
+                        mine = b[wl.ds(j * BN + first, PART), wl.ds(k, BK)]
+                        wl.copy_async(mine, sb[wl.ds(first, PART), :], multicast=everyone)
         with wl.role("math", warps=4, replicas=2) as r:
             whose = 0
-            for t in wl.range(first, tiles, step):
+            for t in wl.tiles(grid):
                 if whose == r:
-                    pair, j = place(t, rows, columns, GROUP)
+                    _, i, j = grid.place(t)
+                    acc = wl.zeros((BM, BN), wl.f32)
                     with unit.turn(r):
-                        sums = summed(ring, K, BM, BN, BK)
-                    window = c[wl.ds((pair * BLOCKS + rank) * BM, BM), wl.ds(j * BN, BN)]
-                    wl.store(window, sums.cast(c.dtype))
+                        for _ in wl.range(0, steps):
+                            item = ring.take()
+                            sa, sb = item
+                            acc = wl.dot_async(sa, sb.T, acc)
+                            item.release(after=acc, behind=1)
+                        sums = acc.wait()
+                    wl.store(c[wl.ds(i * BM, BM), wl.ds(j * BN, BN)], sums.cast(c.dtype))
                 else:
-                    ring.skip((K + BK - 1) // BK)
+                    ring.skip(steps)
                 whose = 1 - whose
 
 
 def product(a, b, c):
     """c = a · bᵀ for any sizes: a [M, K], b [N, K], c [M, N]; f16 or bf16 operands."""
-    pairs = -(-c.shape[0] // 128) * -(-c.shape[1] // 256)
-    gemm.launch(2 * min(SMS // 2, pairs), cluster=2)(a, b, c)
+    pairs = -(-c.shape[0] // 256) * -(-c.shape[1] // 128)
+    gemm.launch(min(SMS, 2 * pairs), cluster=(2, 1, 1))(a, b, c)
 
 
 @gemm.example
 def small(make):
-    """Two clusters over three pairs of tiles, ragged on every side."""
-    a, b = make.randn((300, 136), wl.bf16), make.randn((72, 136), wl.bf16)
-    return gemm.launch(4, cluster=2).call(a, b, make.empty((300, 72), wl.bf16))
+    """One pair of blocks over four pairs of tiles, ragged on every side."""
+    a, b = make.randn((300, 136), wl.bf16), make.randn((200, 136), wl.bf16)
+    return gemm.launch(2, cluster=(2, 1, 1)).call(a, b, make.empty((300, 200), wl.bf16))

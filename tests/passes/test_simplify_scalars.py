@@ -30,6 +30,19 @@ def test_arithmetic_of_constants_is_folded() -> None:
     )
 
 
+def test_a_literal_is_the_same_everywhere() -> None:
+    """A number that was computed of a block's own may stand for any equal literal."""
+    text = after(
+        simplify_scalars,
+        """
+        %p: i32@block = scalar.block_id() [axis=0]
+        %zero: i32@block = scalar.binary(%p, %p) [kind="sub"]
+        debug.print([%zero]) [text=""]
+        """,
+    )
+    assert "%zero: i32@grid = scalar.const() [number=0, dtype=i32]" in text
+
+
 def test_what_cancels_is_folded() -> None:
     text = after(
         simplify_scalars,

@@ -42,6 +42,7 @@ def _literal(op: Binary | Cast, facts: ScalarFacts) -> Const | None:
     if number is None:
         return None
     literal = Const(number=number, dtype=type.dtype, loc=op.loc)
-    literal.results = (Value(type, op.result.name, op.loc),)
+    # One number everywhere, whatever it was made from: it may stand for any equal literal.
+    literal.results = (Value(Scalar(type.dtype), op.result.name, op.loc),)
     literal.result.owner = literal
     return literal
