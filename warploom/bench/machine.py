@@ -68,15 +68,17 @@ def cpu() -> str:
     return platform.processor() or platform.machine()
 
 
-def name() -> str:
-    """The name of this machine in paths: by its GPU where one is known, else by its cores."""
-    found = gpu()
+def name(device: str = "") -> str:
+    """The name of this machine in paths: by its GPU where there is one (the first, unless its name
+    is given), else by its cores."""
+    found = gpu() if not device else None
+    device = found[0] if found else device
     for path in sorted(FACTS.glob("*.json")):
         facts = json.loads(path.read_text(encoding="utf-8"))
-        if found and facts.get("device") == found[0]:
+        if device and facts.get("device") == device:
             return path.stem
-    if found:
-        return found[0].lower().removeprefix("nvidia ").replace(" ", "-")
+    if device:
+        return device.lower().removeprefix("nvidia ").replace(" ", "-")
     return f"cpu{cores()}"
 
 

@@ -13,19 +13,20 @@ from warploom.bench.kernel import read_all
 from warploom.bench.measure import seconds
 from warploom.runtime import driver
 
-TILE, BLOCKS, REPEATS = 4096, 132 * 8, 8
+TILE, BLOCKS_AN_SM, REPEATS = 4096, 8, 8
 
 
-def read_rate(size: int, rounds: int) -> float:
+def read_rate(size: int, rounds: int, device: int = 0) -> float:
     """Bytes a second with our own kernel, the best of `rounds` reads of `size` bytes."""
-    buffer = wl.to_device(np.ones(size // 4, np.float32))
-    sums = wl.device_empty((BLOCKS,), np.float32)
-    launch: Any = read_all.launch(BLOCKS, warps=8).bound(buffer, sums, TILE=TILE)
+    blocks = BLOCKS_AN_SM * driver.facts(device).multiprocessors
+    buffer = wl.to_device(np.ones(size // 4, np.float32), device)
+    sums = wl.device_empty((blocks,), np.float32, device)
+    launch: Any = read_all.launch(blocks, warps=8).bound(buffer, sums, TILE=TILE)
 
     def run() -> None:
         for _ in range(REPEATS):
             launch()
-        driver.synchronize(0)
+        driver.synchronize(device)
 
     run()
     total = float(wl.to_numpy(sums).sum())

@@ -32,6 +32,7 @@ VERBS = (
     Verb("explain", "explain a kernel, an operation or an error code"),
     Verb("trace", "tell what the roles of a kernel did, when, and what they waited for"),
     Verb("bench", "measure a suite, or judge result files by the bars"),
+    Verb("hw", "measure what this GPU can do at most"),
     Verb("doctor", "say what this machine can run, and what to install"),
     Verb("cache", "list, explain and clear compiled kernels"),
 )
