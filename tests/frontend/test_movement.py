@@ -32,6 +32,7 @@ LOWERED = {
     ),
     "P028 small": in_roles(PUT, GET + "\nbar.sync()", before="bar = wl.named_barrier(threads=96)"),
     "P028 alone": "bar = wl.named_barrier(256)\nbar.sync()",
+    "P028 never": in_roles(PUT, GET + "\nbar.sync()", before="bar = wl.named_barrier(160)"),
     "B011 named": "for i in wl.unroll(16):\n    wl.named_barrier(128).sync()",
 }
 

@@ -46,10 +46,11 @@ def sums(
                 wl.store(y[r, wl.ds(t * 8, 8), wl.ds(0, 32)], total)
 
 
-@pytest.mark.parametrize("stages", [1, 2, 3, 8])
+@pytest.mark.case("C01")
+@pytest.mark.parametrize("stages", [1, 2, 3, 4, 8])
 @pytest.mark.parametrize("warps", [1, 4])
 def test_stages_and_steps_in_every_relation(device, stages, warps):
-    steps = sorted({0, 1, stages - 1, stages, stages + 1, 2 * stages + 1})
+    steps = sorted({0, 1, stages - 1, stages, stages + 1, 2 * stages, 2 * stages + 1})
     for count, behind in itertools.product(steps, range(min(stages, 3))):
         x = (np.arange(24 * count * 32, dtype=np.float32) % 17).reshape(24, count * 32)
         for replicas, get in ((1, False), (2, True)):
@@ -58,6 +59,65 @@ def test_stages_and_steps_in_every_relation(device, stages, warps):
             expected = x.reshape(24, count, 32).sum(1)
             for seen in device.get(y):
                 assert np.array_equal(seen, expected), (count, behind, replicas)
+
+
+@pytest.mark.case("C01")
+@pytest.mark.parametrize("stages", [1, 2, 3, 4, 8])
+def test_nothing_is_left_in_flight(stages):
+    """No copy and no arrival is under way when a block ends, whatever the loops run."""
+    for tiles, count in itertools.product((2, 3), (0, 1, stages - 1, stages, 2 * stages + 1)):
+        x = np.ones((tiles * 8, count * 32), np.float32)
+        y = np.full((2, tiles * 8, 32), -1, np.float32)
+        behind = min(stages - 1, 1)
+        launch = sums.launch(1)
+        findings = launch.check(x, y, tiles, count, stages, behind, 2, 1, True, seeds=2)
+        assert findings.clean, findings.text()
+        assert (y == count).all()
+
+
+@wl.kernel
+def clipped(x: wl.Tensor, w: wl.Tensor, y: wl.Tensor, STAGES: wl.const, BOX: wl.const):
+    """Two operands a slot on one barrier, in boxes that pass the ends of their tensors."""
+    slots = [wl.shared((BOX, 32), wl.f16), wl.shared((32, BOX), wl.f32)]
+    ring = wl.pipe(STAGES, slots=slots)
+    with wl.roles():
+        with wl.role("load", warps=1):
+            for k in wl.range(0, x.shape[0], BOX):
+                with ring.put() as (a, b):
+                    wl.copy_async(x[wl.ds(k, BOX), wl.ds(0, 32)], a)
+                    wl.copy_async(w[wl.ds(0, 32), wl.ds(k, BOX)], b)
+        with wl.role("add", warps=4):
+            total = wl.zeros((BOX, 32), wl.f32)
+            for _ in wl.range(0, x.shape[0], BOX):
+                with ring.get() as (a, b):
+                    total = total + a.load().cast(wl.f32) * b.T.load()
+            wl.store(y[wl.ds(0, BOX), wl.ds(0, 32)], total)
+
+
+@pytest.mark.case("C04")
+@pytest.mark.parametrize("rows", [1, 31, 32, 33, 100])
+@pytest.mark.parametrize("columns", [8, 24, 32])
+def test_a_box_past_the_end_counts_whole(device, rows, columns):
+    """The engine counts the bytes of the whole box; what lies outside arrives as zero."""
+    rng = np.random.default_rng(rows)
+    x = rng.integers(-9, 9, (rows, columns)).astype(np.float16)
+    wide = (rows + 3) // 4 * 4
+    w = rng.integers(-9, 9, (columns, wide)).astype(np.float32)
+    y = device.put(np.full((32, 32), np.nan, np.float32))
+    clipped[1](device.put(x), device.put(w), y, 2, 32)
+    steps = -(-rows // 32)
+    left, right = np.zeros((steps * 32, 32), np.float32), np.zeros((32, steps * 32), np.float32)
+    left[:rows, :columns], right[:columns, : min(wide, steps * 32)] = x, w[:, : steps * 32]
+    expected = (left * right.T).reshape(steps, 32, 32).sum(0)
+    assert np.array_equal(device.get(y), expected)
+
+
+@pytest.mark.case("C04")
+@pytest.mark.parametrize("rows", [1, 33, 100])
+def test_a_box_past_the_end_is_no_finding(rows):
+    x, w = np.ones((rows, 24), np.float16), np.ones((24, (rows + 3) // 4 * 4), np.float32)
+    findings = clipped.launch(1).check(x, w, np.zeros((32, 32), np.float32), 2, 32, seeds=5)
+    assert findings.clean, findings.text()
 
 
 @wl.kernel
@@ -170,6 +230,38 @@ def test_the_same_by_hand(device, stages, n):
     y = device.empty(x.shape, np.float32)
     by_hand[1](device.put(x), y, stages)
     assert np.array_equal(device.get(y), 2 * x)
+
+
+@wl.kernel
+def shared_by_two(a: wl.Tensor, c: wl.Tensor, STAGES: wl.const, REPLICAS: wl.const):
+    """Warpgroups on one ring, as many as there are replicas; nobody types a count."""
+    ring = wl.pipe(STAGES, slots=[wl.shared((64, 64), wl.bf16)])
+    with wl.roles():
+        with wl.role("load", warps=1):
+            for k in wl.range(0, a.shape[1], 64):
+                with ring.put() as tile:
+                    wl.copy_async(a[wl.ds(0, 64), wl.ds(k, 64)], tile)
+        with wl.role("math", warps=4, replicas=REPLICAS) as r:
+            acc = wl.zeros((64, 64), wl.f32)
+            for _ in wl.range(0, a.shape[1], 64):
+                with ring.get() as tile:
+                    acc = wl.dot_async(tile, tile.T, acc)
+            wl.store(c[wl.ds(r * 64, 64), wl.ds(0, 64)], acc.wait())
+
+
+@pytest.mark.case("C03")
+@pytest.mark.parametrize("replicas", [1, 2, 3])
+@pytest.mark.parametrize("stages", [1, 2, 3])
+def test_arrivals_follow_from_the_consumers(device, stages, replicas):
+    a = np.random.default_rng(stages).integers(-3, 4, (64, 320)).astype(bf16)
+    c = device.put(np.full((64 * replicas, 64), -1, np.float32))
+    shared_by_two[1](device.put(a), c, stages, replicas)
+    wide = a.astype(np.float32)
+    assert np.array_equal(device.get(c), np.tile(wide @ wide.T, (replicas, 1)))
+    given = np.zeros((64, 320), bf16), np.zeros((64 * replicas, 64), np.float32)
+    text = shared_by_two.launch(1).call(*given, stages, replicas).text("tile")
+    assert f"ring_empty: barriers<{stages}> = mbarrier.alloc() [count={stages}, " in text
+    assert f"arrivals={4 * replicas}]" in text[text.index("%ring_empty:") :].split("\n")[0]
 
 
 @wl.function

@@ -40,3 +40,78 @@ def test_a_role_asserts():
     sure[1](np.zeros(1, np.float32), 4)
     with pytest.raises(wl.CheckError, match="n is small"):
         sure[1](np.zeros(1, np.float32), 5)
+
+
+@wl.kernel
+def collectives(x: wl.Tensor, y: wl.Tensor, n: wl.i32, WARPS: wl.const):
+    """One role reduces across its warps, several times over, and prints; another waits for items
+    all the while and comes to none of the first one's barriers."""
+    ring = wl.pipe(1, slots=[wl.shared((64, 32), wl.f32)])
+    with wl.roles():
+        with wl.role("load", warps=1):
+            for k in wl.range(n):
+                with ring.put() as tile:
+                    wl.copy_async(x[k, wl.ds(0, 64), wl.ds(0, 32)], tile)
+        with wl.role("reduce", warps=WARPS, replicas=2) as r:
+            most = wl.full((32,), -1000.0, wl.f32)
+            for _ in wl.range(n):
+                with ring.get() as tile:
+                    t = tile.load()
+                most = wl.maximum(most, wl.sum(t, 0))
+                if wl.scalar(wl.max(most, 0)) > 1e6:
+                    print("large", r)
+            wl.store(y[r, wl.ds(0, 32)], most + wl.argmax(most, 0).cast(wl.f32))
+            print("most", r, wl.scalar(wl.max(most, 0)))
+        with wl.role("other", warps=2):
+            wl.store(y[2, wl.ds(0, 32)], wl.sum(wl.load(x[0, wl.ds(0, 64), wl.ds(0, 32)]), 0))
+
+
+@pytest.mark.case("C08")
+@pytest.mark.parametrize("warps", [1, 2, 4])
+def test_collectives_are_the_role_s_own(device, warps, capfd):
+    x = np.random.default_rng(warps).integers(-9, 9, (3, 64, 32)).astype(np.float32)
+    y = device.put(np.full((3, 32), np.nan, np.float32))
+    collectives[1](device.put(x), y, 3, warps)
+    sums = x.sum(1)
+    most = sums.max(0)
+    found = device.get(y)
+    assert np.array_equal(found[:2], np.stack([most + most.argmax()] * 2))
+    assert np.array_equal(found[2], sums[0])
+    lines = capfd.readouterr().out.split("\n")
+    assert sorted(line.split(" ")[1] for line in lines if line.startswith("most")) == ["0", "1"]
+
+
+@wl.kernel
+def whole_block(y: wl.Tensor, THREADS: wl.const, BOTH: wl.const):
+    everybody = wl.named_barrier(THREADS)
+    with wl.roles():
+        with wl.role("one", warps=4):
+            everybody.sync()
+        with wl.role("two", warps=4):
+            if BOTH:
+                everybody.sync()
+            wl.store(y[wl.ds(0, 8)], wl.zeros((8,), wl.f32))
+
+
+@pytest.mark.case("C08")
+def test_a_barrier_of_the_block_in_one_role_is_refused():
+    y = np.ones(8, np.float32)
+    with pytest.raises(wl.CompileError) as refused:
+        whole_block[1](y, 256, False)
+    text = str(refused.value)
+    assert refused.value.code == "P028" and "everybody.sync()" in text
+    assert "256 threads never opens: 128 come to it" in text and "`one`: 128 threads" in text
+    whole_block[1](y, 256, True)
+    assert not y.any()
+    with pytest.raises(wl.CompileError, match=r"test_roles\.py:\d+") as absent:
+        synchronises[1](y)
+    assert absent.value.code == "F024"
+
+
+@wl.kernel
+def synchronises(y: wl.Tensor):
+    with wl.roles():
+        with wl.role("one", warps=4):
+            wl.syncthreads()
+        with wl.role("two", warps=4):
+            wl.store(y[wl.ds(0, 8)], wl.zeros((8,), wl.f32))

@@ -56,7 +56,7 @@ def _open(frame: Frame, node: ast.With, item: ast.withitem) -> Region:
             hint="`wl.roles()`, `wl.role(…)`, `wl.one_thread()`, `ring.put()`, `ring.get()`",
         )
     if isinstance(region, Roles):
-        _check_last(frame, node)
+        _check_last(frame, node, item)
     frame.at(item.context_expr)
     try:
         given = region.enter()
@@ -69,7 +69,7 @@ def _open(frame: Frame, node: ast.With, item: ast.withitem) -> Region:
     return region
 
 
-def _check_last(frame: Frame, node: ast.With) -> None:
+def _check_last(frame: Frame, node: ast.With, item: ast.withitem) -> None:
     """Roles end a kernel, and hold nothing but roles."""
     if frame.chain or frame.depth or frame.regions > 1 or frame.source.tree.body[-1] is not node:
         raise frame.problem(
@@ -78,7 +78,8 @@ def _check_last(frame: Frame, node: ast.With) -> None:
             node,
             hint="loops and branches go inside each role",
         )
-    todo: list[ast.stmt] = list(node.body)
+    # In `with wl.roles(), wl.role(…):` the body is the role's.
+    todo: list[ast.stmt] = list(node.body) if item is node.items[-1] else []
     while todo:
         inner = todo.pop(0)
         if isinstance(inner, ast.If | ast.For):

@@ -153,7 +153,7 @@ def roles() -> Roles:
 def role(name: str, warps: int = 4, replicas: int = 1, registers: int = 0) -> RoleRegion:
     """One role: `warps` warps, `replicas` times; `with wl.role("math", warps=4, replicas=2) as r:`.
 
-    `registers` a thread is a multiple of 8 from 24 to 240; 0 lets the compiler divide what the
+    `registers` a thread is a multiple of 8 from 24 to 256; 0 lets the compiler divide what the
     block has. `r` is the number of the replica, from 0. A role of 4, 8, … warps starts at a
     warpgroup; smaller ones share a warpgroup and its number of registers.
 
@@ -169,11 +169,11 @@ def role(name: str, warps: int = 4, replicas: int = 1, registers: int = 0) -> Ro
             raise Refused("F027", f"`{what}` is a constant from 1 to {most}", argument=what)
     if isinstance(registers, bool) or not isinstance(registers, int):
         raise Refused("F027", "`registers` is a constant", argument="registers")
-    if registers and (registers % 8 or not 24 <= registers <= 240):
+    if registers and (registers % 8 or not 24 <= registers <= 256):
         raise Refused(
             "B013",
-            f"{registers} registers: a multiple of 8 from 24 to 240",
+            f"{registers} registers: a multiple of 8 from 24 to 256",
             argument="registers",
-            hint=f"the nearest: {min(240, max(24, registers // 8 * 8))}",
+            hint=f"the nearest: {min(256, max(24, registers // 8 * 8))}",
         )
     return RoleRegion(name, warps, replicas, registers)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from warploom.base.errors import Error, error
 from warploom.base.target import Target
-from warploom.ir.kernel import Kernel
+from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block
 from warploom.ir.ops.control import Yield
 from warploom.ir.ops.roles import Split
@@ -40,6 +40,7 @@ def place_roles(kernel: Kernel, target: Target) -> None:
     split.barrier = _barriers(split, target)
     own = [n * (w > 1) for w, n in zip(split.warps, split.replicas, strict=True)]
     _name_barriers(kernel, 1 + sum(own), target, roles=True)
+    _check_meetings(split)
     split.registers = _registers(split, kernel.warps, target)
 
 
@@ -121,6 +122,30 @@ def _name_barriers(kernel: Kernel, first: int, target: Target, *, roles: bool) -
                 op.loc,
                 notes=[f"{first} are taken: one of the block, the others of replicas of roles"],
                 hint="name fewer, or use mbarriers: `wl.barrier()`",
+            )
+
+
+def _check_meetings(split: Split) -> None:
+    """A barrier to which too few threads come, such as one of the whole block in a single role,
+    would never open."""
+    comes: dict[int, dict[str, int]] = {}
+    first: dict[int, Meet] = {}
+    for number, body in enumerate(split.bodies):
+        for op in walk(body):
+            if isinstance(op, Meet):
+                threads = 32 * split.warps[number] * split.replicas[number]
+                comes.setdefault(op.number, {})[split.names[number]] = threads
+                first.setdefault(op.number, op)
+    for name, op in first.items():
+        if sum(comes[name].values()) < op.threads:
+            raise error(
+                "P028",
+                f"a named barrier of {op.threads} threads never opens: {sum(comes[name].values())} "
+                "come to it",
+                op.loc,
+                label="waited for here" if op.waits else "arrived at here",
+                notes=[f"`{role}`: {threads} threads" for role, threads in comes[name].items()],
+                hint="let the other roles come too, or give it the threads of those that do",
             )
 
 
