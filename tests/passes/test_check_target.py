@@ -50,5 +50,15 @@ def test_a_type_of_a_later_target_is_refused(golden: Golden) -> None:
     assert machine_kernel(asked, SM_89).body.ops
 
 
+def test_clusters_of_a_later_target_are_refused(golden: Golden) -> None:
+    x = np.zeros(16, np.float32)
+    call = narrowed.launch(2, cluster=2).call(x, x.copy())
+    asked = narrowed.request(call.arguments, 4, call.launcher.cluster)
+    with pytest.raises(CompileError) as refused:
+        machine_kernel(asked, SM_89)
+    golden(str(refused.value))
+    assert machine_kernel(asked, SM_90A).cluster == (2, 1, 1)
+
+
 def test_the_right_target_takes_it() -> None:
     assert machine_kernel(request(), SM_90A).body.ops

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from warploom.base.errors import error
 from warploom.base.target import F8_SINCE, Target
+from warploom.ir.cluster import ALONE
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.types import Regs, Scalar, Tile
+
+CLUSTERS_SINCE = "sm_90"
 
 
 def check_target(kernel: Kernel, target: Target) -> None:
     """Hold every operation against the target.
 
     Needs: any stage. Gives: nothing new. Raises CompileError C009 at the first operation that needs
-    another architecture, by itself or by the element type of a value.
+    another architecture, by itself or by the element type of a value, and for clusters.
     """
+    if kernel.cluster != ALONE and not target.has(CLUSTERS_SINCE):
+        raise error(
+            "C009",
+            f"clusters need {CLUSTERS_SINCE}, and this is compiled for {target}",
+            kernel.loc,
+            hint="launch it without `cluster=`",
+        )
     for op in walk(kernel.body):
         if not target.has(op.SINCE):
             raise error(

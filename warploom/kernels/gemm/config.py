@@ -109,10 +109,10 @@ class Config:
         return -(-m // (self.BM * high)) * -(-n // (self.BN * wide))
 
     def places(self, sms: int) -> int:
-        """Clusters that run at a time."""
+        """Clusters that run at a time. Pairs fill every SM; larger ones leave some of each GPC empty,
+        and how many depends on the chip: with less than all of them none waits for a place."""
         size = prod(self.CLUSTER)
-        # Whole clusters of 4 and more leave SMs of some GPCs empty: 124 of 132 work on an H200.
-        return sms // size if size <= 2 else sms * 31 // 33 // size
+        return max(1, (sms if size <= 2 else sms * 3 // 4) // size)
 
     def grid(self, shape: Shape) -> tuple[int, int]:
         """Blocks of a launch: clusters along axis 0, as many as have a place and work."""
