@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from warploom.language.control import range, unroll
     from warploom.language.copy import copy_async, copy_commit, copy_wait
     from warploom.language.debug import clock, device_assert, device_print
+    from warploom.language.flag import signal, wait
     from warploom.language.function import function
     from warploom.language.grid import launch_dependents, wait_for_previous
     from warploom.language.lanes import ballot, lane_id, shuffle, thread_id, warp_id, warp_sync
@@ -131,6 +132,7 @@ _MODULES = {
     "language.control": "range unroll",
     "language.copy": "copy_async copy_commit copy_wait",
     "language.debug": "clock device_assert device_print",
+    "language.flag": "signal wait",
     "language.function": "function",
     "language.grid": "launch_dependents wait_for_previous",
     "language.lanes": "ballot lane_id shuffle thread_id warp_id warp_sync",
@@ -258,6 +260,7 @@ __all__ = [
     "scalar",
     "shared",
     "shuffle",
+    "signal",
     "sin",
     "sqrt",
     "stats",
@@ -276,6 +279,7 @@ __all__ = [
     "u32",
     "u64",
     "unroll",
+    "wait",
     "wait_for_previous",
     "warp_id",
     "warp_sync",

@@ -10,6 +10,7 @@ from tests.ops import (
     cluster,
     control,
     debug,
+    flags,
     grid,
     lanes,
     mbarrier,
@@ -44,7 +45,7 @@ FAMILIES = (
         tensor,
         tile,
     ),
-    *(sync, tma, wgmma, grid, cluster),
+    *(sync, tma, wgmma, grid, cluster, flags),
 )
 CASES: list[Case] = [case for family in FAMILIES for case in family.CASES]
 

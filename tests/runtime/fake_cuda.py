@@ -43,7 +43,8 @@ class FakeCuda:
         CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES="dynamic shared"
     )
     CUlaunchAttributeID = SimpleNamespace(
-        CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION="overlap"
+        CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION="overlap",
+        CU_LAUNCH_ATTRIBUTE_COOPERATIVE="together",
     )
     CUlaunchConfig = SimpleNamespace
     CUstream_flags = SimpleNamespace(CU_STREAM_NON_BLOCKING=1)
@@ -154,20 +155,23 @@ class FakeCuda:
             context=self.current,
             kept=kept,
             pointers=[ctypes.addressof(k) for k in kept],
-            overlaps=False,
+            ways=[],
         )
         (self.launches if self.capturing is None else self.capturing).append(one)
         return self._done("launch")
 
     def cuLaunchKernelEx(self, config: Any, function: int, words: int, extra: int) -> Any:
-        assert [a.value.programmaticStreamSerializationAllowed for a in config.attrs] == [1]
+        assert config.numAttrs == len(config.attrs)
         grid = (config.gridDimX, config.gridDimY, config.gridDimZ)
         block = (config.blockDimX, config.blockDimY, config.blockDimZ)
         sizes = (*grid, *block, config.sharedMemBytes)
         done = self.cuLaunchKernel(function, *sizes, config.hStream, words, extra)
         made = self.launches if self.capturing is None else self.capturing
-        made[-1].overlaps = True
+        made[-1].ways = [attribute.id for attribute in config.attrs]
         return done
+
+    def cuOccupancyMaxActiveBlocksPerMultiprocessor(self, *given: Any) -> tuple[Any, ...]:
+        return self._done("occupancy", 2)
 
     def cuStreamCreate(self, flags: int) -> tuple[Any, ...]:
         return self._done("stream", Handle(55))

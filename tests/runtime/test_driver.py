@@ -295,5 +295,24 @@ def test_a_launch_that_may_overlap_says_so(cuda: FakeCuda) -> None:
     dependent[1](x, y, 2.0)
     dependent.launch(1, pdl=True)(x, y, 2.0)
     dependent.launch(1, pdl=True).bound(x, y, 2.0)()
-    assert [one.overlaps for one in cuda.launches] == [False, True, True]
+    assert [one.ways for one in cuda.launches] == [[], ["overlap"], ["overlap"]]
     assert len({(one.grid, one.block, one.shared) for one in cuda.launches}) == 1
+
+
+@wl.kernel
+def gathered(flags: wl.Tensor):
+    wl.launch_dependents()
+    wl.wait_for_previous()
+    wl.signal(flags[0], add=1)
+    wl.wait(flags[0], at_least=wl.num_programs(0))
+
+
+def test_a_cooperative_launch_has_room_for_all(cuda: FakeCuda, golden) -> None:
+    flags = wl.to_device(np.zeros(1, np.int32))
+    cuda.words = list(VECTOR)
+    gathered.launch(264, cooperative=True)(flags)
+    gathered.launch(264, cooperative=True, pdl=True).bound(flags)()
+    assert [one.ways for one in cuda.launches] == [["together"], ["overlap", "together"]]
+    with pytest.raises(LaunchError) as refused:
+        gathered.launch(265, cooperative=True)(flags)
+    golden(str(refused.value))

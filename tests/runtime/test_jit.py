@@ -250,7 +250,6 @@ MISTAKES: dict[str, Any] = {
     "unknown architecture": lambda: scale.example_call().text("cuda", "sm_12"),
     "unknown option": lambda: scale.options(num_warps=4),
     "cluster": lambda: scale.launch(4, cluster=(3, 1, 1)),
-    "cooperative": lambda: scale.launch(4, cooperative=True),
     "warps": lambda: scale.launch(4, warps=64),
     "stream": lambda: scale.launch(4, stream="fast"),
     "no example": lambda: fill.example_call(),

@@ -7,7 +7,7 @@ from warploom.base.dtypes import DType
 from warploom.codegen.c_types import c_type, memory_type
 from warploom.codegen.prelude import INLINE, Helper, Prelude
 
-_SCOPES = {"block": "cta", "cluster": "cluster", "gpu": "gpu", "system": "sys"}
+SCOPES = {"block": "cta", "cluster": "cluster", "gpu": "gpu", "system": "sys"}
 _WORDS = {"exchange": "exch", "cas": "cas"}
 _CONSTRAINTS = {"f32": "f", "i32": "r", "i64": "l"}
 
@@ -26,7 +26,7 @@ def atomic(
     head = "red" if bare else "atom"
     name = f"{head}_{kind}_{order}_{scope}_{dtype.name}"
     operation = f"{_WORDS.get(kind, kind)}.{_type(dtype, kind)}"
-    instruction = f"{head}.{order}.{_SCOPES[scope]}.global.{operation}"
+    instruction = f"{head}.{order}.{SCOPES[scope]}.global.{operation}"
     names = (["expected"] if kind == "cas" else []) + ["value"]
     prelude.make(
         f"{name}({'p' if guarded else ''})",

@@ -19,6 +19,7 @@ from warploom.codegen.state import Emitter, Fault
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import UNKNOWN, Loc, Stage
 from warploom.ir.ops.debug import Record
+from warploom.ir.ops.flags import Post
 from warploom.ir.ops.global_memory import Atomic, Store
 from warploom.ir.ops.shared_memory import BufferOp
 from warploom.ir.roles import lines_of_roles
@@ -91,7 +92,7 @@ def _parameters(out: Emitter) -> list[str]:
     maps."""
     kernel = out.kernel
     ops = list(walk(kernel.body))
-    stored = {op.tensor for op in ops if isinstance(op, Atomic | Store)}
+    stored = {op.tensor for op in ops if isinstance(op, Atomic | Post | Store)}
     stored |= {op.trace for op in ops if isinstance(op, Record)}
     declared = []
     for word in kernel.words():

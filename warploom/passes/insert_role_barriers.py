@@ -17,6 +17,7 @@ from warploom.ir.op import Block, Op
 from warploom.ir.ops import tma, wgmma
 from warploom.ir.ops.cluster import Sync
 from warploom.ir.ops.control import If, Loop, OneThread
+from warploom.ir.ops.flags import Poll
 from warploom.ir.ops.global_memory import Atomic
 from warploom.ir.ops.roles import Split
 from warploom.ir.ops.sync import Agree, Arrive, Barrier, FenceAsync, WarpSync
@@ -100,6 +101,9 @@ class _Inserter:
             ops.append(op)
             if isinstance(op, Atomic) and op.acquires and not op.returns:
                 ops.append(self.barrier("an acquire, then what the role does", op))
+                state = state.met()
+            if isinstance(op, OneThread) and any(_for_all(inner) for inner in op.body.ops):
+                ops.append(self.barrier("one thread has waited, for the role", op))
                 state = state.met()
         block.ops = ops
         return state
@@ -224,3 +228,7 @@ class _Inserter:
             why=why,
             loc=op.loc,
         )
+
+
+def _for_all(op: Op) -> bool:
+    return isinstance(op, Poll) and op.for_all

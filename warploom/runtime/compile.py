@@ -24,8 +24,9 @@ from warploom.codegen.emitter import CudaSource, emit
 from warploom.frontend import build as front_end
 from warploom.frontend.capture import source_key_parts
 from warploom.frontend.stops import Stop
-from warploom.ir.kernel import Kernel
+from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Stage
+from warploom.ir.ops.flags import Poll
 from warploom.ir.printer import print_kernel
 from warploom.ir.types import Scalar, Tensor
 from warploom.passes.pipeline import lower
@@ -64,7 +65,7 @@ class Request:
 @dataclass(frozen=True, slots=True)
 class Image:
     """A compiled variant for a GPU. `written`: indices of the parameters that it stores to;
-    `dependent`: it may be launched with pdl."""
+    `dependent`: it may be launched with pdl; `together`: its blocks wait for each other."""
 
     cubin: bytes
     entry: str
@@ -73,6 +74,12 @@ class Image:
     written: tuple[int, ...]
     layout: Layout
     dependent: bool
+    together: bool
+
+
+def waits_on_grid(kernel: Kernel) -> bool:
+    """Whether blocks of a launch wait for each other."""
+    return any(isinstance(op, Poll) for op in walk(kernel.body))
 
 
 def tile_kernel(request: Request) -> Kernel:
@@ -179,6 +186,7 @@ def gpu_image(request: Request, target: Target) -> Image:
         kernel.written,
         layout,
         kernel.dependent,
+        waits_on_grid(kernel),
     )
     meta = {k: v for k, v in asdict(image).items() if k != "cubin"}
     entry = {"image": image_key, "meta": meta, "fields": fields}
@@ -231,6 +239,7 @@ def _from_disk(store: cache.DiskCache, key: str) -> Image | None:
             tuple(meta["written"]),
             layout,
             meta["dependent"],
+            meta["together"],
         )
     except (KeyError, ValueError, TypeError):
         # Written by a version that named things differently under an equal key: cannot happen

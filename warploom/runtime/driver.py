@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import math
 import os
 import sys
 import threading
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from warploom.base.errors import Error, error
+from warploom.runtime.grid import ORDINARY, Ways
 
 # The stream that work of arrays without a library of their own goes to: CUDA's legacy stream.
 DEFAULT_STREAM = 0
@@ -381,16 +383,17 @@ def launch(
     grid: tuple[int, int, int],
     threads: int,
     words: int,
-    pdl: bool = False,
+    ways: Ways = ORDINARY,
 ) -> None:
-    """Launch an entry. `words` is the address of an array of pointers to the arguments; with `pdl`
-    the launch may begin while the one before it in the stream ends."""
+    """Launch an entry. `words` is the address of an array of pointers to the arguments; `ways`
+    are noted where the GPU has them: launches do not overlap before compute capability 9.0."""
     cuda = api()
     with Current(device):
         if device not in loaded.prepared:
             loaded.prepare(device)
-        if pdl:
-            config = _overlapping(loaded, grid, threads)
+        pdl = ways.pdl and facts(device).capability >= _OVERLAPPING
+        if pdl or ways.cooperative:
+            config = _described(loaded, device, grid, threads, Ways(pdl, ways.cooperative))
             config.hStream = stream
             (status,) = cuda.cuLaunchKernelEx(config, loaded.function, words, 0)
         else:
@@ -401,19 +404,52 @@ def launch(
         call((status,), "the launch")
 
 
-def _overlapping(loaded: Loaded, grid: tuple[int, int, int], threads: int) -> Any:
-    """The description of a launch that may overlap with the one before it."""
+# Launches overlap from this compute capability on.
+_OVERLAPPING = (9, 0)
+
+
+def _described(
+    loaded: Loaded, device: int, grid: tuple[int, int, int], threads: int, ways: Ways
+) -> Any:
+    """The description of a launch that runs beside others in these ways; raises LaunchError H041
+    where a cooperative one has too many blocks."""
     cuda = api()
-    attribute = cuda.CUlaunchAttribute()
-    attribute.id = cuda.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-    attribute.value.programmaticStreamSerializationAllowed = 1
+    kinds, attributes = cuda.CUlaunchAttributeID, []
+    if ways.pdl:
+        attribute = cuda.CUlaunchAttribute()
+        attribute.id = kinds.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+        attribute.value.programmaticStreamSerializationAllowed = 1
+        attributes.append(attribute)
+    if ways.cooperative:
+        _check_room(loaded, device, math.prod(grid), threads)
+        attribute = cuda.CUlaunchAttribute()
+        attribute.id = kinds.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+        attribute.value.cooperative = 1
+        attributes.append(attribute)
     config = cuda.CUlaunchConfig()
     config.gridDimX, config.gridDimY, config.gridDimZ = grid
     config.blockDimX, config.blockDimY, config.blockDimZ = threads, 1, 1
     config.sharedMemBytes = loaded.shared_bytes
-    config.attrs = [attribute]
-    config.numAttrs = 1
+    config.attrs = attributes
+    config.numAttrs = len(attributes)
     return config
+
+
+def _check_room(loaded: Loaded, device: int, blocks: int, threads: int) -> None:
+    """Whether so many blocks are resident at a time."""
+    cuda = api()
+    done = cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        loaded.function, threads, loaded.shared_bytes
+    )
+    fit, sms = call(done, "asking for the occupancy"), facts(device).multiprocessors
+    if blocks > fit * sms:
+        text = f"{blocks} blocks cannot run at the same time: the GPU has room for {fit * sms}"
+        notes = (
+            f"{sms} SMs, {fit} blocks each of {threads} threads and {loaded.shared_bytes} bytes of "
+            "shared memory",
+        )
+        hint = f"launch at most {fit * sms} blocks, and let each do more"
+        raise error("H041", text, notes=notes, hint=hint)
 
 
 def current_stream(device: int, source: str) -> int:

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, NamedTuple
 
 from warploom.base.errors import Error, error
 
 Grid = tuple[int, int, int]
+
+
+class Ways(NamedTuple):
+    """How blocks of a launch run beside others: it may begin while the one before it ends (`pdl`),
+    all of its blocks run at the same time (`cooperative`)."""
+
+    pdl: bool = False
+    cooperative: bool = False
+
+
+ORDINARY = Ways()
 LIMITS = (2**31 - 1, 65535, 65535)
 ALONE: Grid = (1, 1, 1)
 # What every GPU with clusters takes; more blocks need a special permission.

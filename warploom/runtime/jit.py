@@ -16,7 +16,7 @@ from warploom.runtime.arrays import SIM
 from warploom.runtime.captured import Watch, watch
 from warploom.runtime.compile import Request
 from warploom.runtime.examples import Make
-from warploom.runtime.grid import ALONE, Grid
+from warploom.runtime.grid import ALONE, Grid, Ways
 from warploom.runtime.launch import Call, Launcher
 from warploom.runtime.stats import count_variant, refuse_when_frozen
 
@@ -83,17 +83,16 @@ class Kernel:
         """A launcher with options.
 
         grid: blocks along up to three axes. cluster: blocks of a cluster along them, at most 8.
-        warps: warps of a block (1 to 32). pdl: the launch may begin while the one before it in the
+        warps: warps of a block (1 to 32). cooperative: all blocks run at the same time, and may
+        wait for each other (`wl.wait`). pdl: the launch may begin while the one before it in the
         stream ends; its kernel has `wl.wait_for_previous()`. stream: a torch or CuPy stream, an
         object with `__cuda_stream__`, or the driver's handle; by default torch's current stream for
         its tensors, else the default stream; stream and pdl have no meaning on the simulator.
-        Raises LaunchError H015, H016 for the grid, H030, H031 for the cluster, H032 for pdl, and
-        H021 for options that this version has not.
+        Raises LaunchError H015, H016 for the grid, H021 for warps and stream, H030, H031 for the
+        cluster, H032 for pdl, H040 and H041 for cooperative.
         """
-        if cooperative:
-            raise _later("cooperative", cooperative, "a kernel that waits at grid scope")
         warps = self.warps if warps is None else _warps(warps)
-        return Launcher(self, grid, warps, stream, cluster, pdl)
+        return Launcher(self, grid, warps, stream, cluster, Ways(pdl, cooperative))
 
     def options(self, **options: Any) -> Kernel:
         """A variant of this kernel with other compile options: fast_math, strict, debug, trace,
@@ -212,10 +211,6 @@ def _known_options(options: Mapping[str, Any]) -> None:
         if name not in _OPTIONS:
             hint = f"options: {', '.join(_OPTIONS)}"
             raise error("H021", f"there is no compile option `{name}`", hint=hint)
-
-
-def _later(name: str, value: Any, needs: str) -> Exception:
-    return error("H021", f"{name}={value!r} needs {needs}, which this version does not have")
 
 
 @overload

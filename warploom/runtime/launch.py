@@ -6,6 +6,7 @@ import copy
 import statistics
 import sys
 import time
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from warploom.base.errors import Error, error, error_of
@@ -18,7 +19,7 @@ from warploom.runtime.arguments import Arguments
 from warploom.runtime.arrays import SIM
 from warploom.runtime.findings import Finding, Findings, merge
 from warploom.runtime.graph import recording, stream_handle
-from warploom.runtime.grid import Grid, parse, parse_cluster
+from warploom.runtime.grid import ORDINARY, Grid, Ways, parse, parse_cluster
 from warploom.runtime.trace import Trace
 from warploom.runtime.variant import Bound, BoundNothing, SimVariant, Variant, target_for
 
@@ -33,7 +34,7 @@ class Launcher:
     `.check(…)` runs it checked on the simulator.
     """
 
-    __slots__ = ("cluster", "grid", "kernel", "pdl", "stream", "warps")
+    __slots__ = ("cluster", "grid", "kernel", "stream", "warps", "ways")
 
     def __init__(
         self,
@@ -42,13 +43,13 @@ class Launcher:
         warps: int,
         stream: Any,
         cluster: Any = None,
-        pdl: bool = False,
+        ways: Ways = ORDINARY,
     ) -> None:
         self.kernel = kernel
         self.grid: Grid = parse(grid)
         self.cluster = parse_cluster(cluster, self.grid)
         self.warps = warps
-        self.pdl = pdl
+        self.ways = ways
         self.stream = None if stream is None else stream_handle(stream)
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
@@ -63,11 +64,13 @@ class Launcher:
             elif self.kernel.trace:
                 print(self.call(*args, **kwargs).trace().text(), file=sys.stderr)
             elif self.kernel.debug and isinstance(variant, SimVariant):
-                found = _findings(self.kernel.name, variant.check(self.grid, arguments, 0), 0)
+                found = _findings(
+                    self.kernel.name, variant.check(self.grid, arguments, 0, self.ways), 0
+                )
                 if not found.clean:
                     raise error_of_findings(found)
             else:
-                variant.launch(self.grid, arguments, self.stream, self.pdl)
+                variant.launch(self.grid, arguments, self.stream, self.ways)
         except Error as report:
             # The report names the place; the way through the compiler would only hide it. (What
             # caused a report, such as a fault of the compiler itself, stays attached.)
@@ -96,18 +99,26 @@ class Launcher:
     def _bind(self, arguments: Arguments, variant: Variant) -> Bound:
         if 0 in self.grid:
             return BoundNothing(arguments)
-        return variant.bound(self.grid, arguments, self.stream, self.pdl)
+        return variant.bound(self.grid, arguments, self.stream, self.ways)
 
     def _prepare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Arguments, Variant]:
         kernel = self.kernel
         arguments = binding.bind(kernel.name, kernel.signature, args, kwargs)
         variant = kernel.variant(arguments, self.warps, self.cluster)
         binding.check_written(kernel.name, arguments, variant.written)
-        if self.pdl and not variant.dependent:
-            text = f"pdl=True, and `{kernel.name}` never waits for the launch before it"
+        self._check_ways(variant)
+        return arguments, variant
+
+    def _check_ways(self, variant: Variant) -> None:
+        """Refuse a launch that the kernel cannot stand."""
+        name = self.kernel.name
+        if self.ways.pdl and not variant.dependent:
+            text = f"pdl=True, and `{name}` never waits for the launch before it"
             hint = "add `wl.wait_for_previous()` above its first access to a tensor"
             raise error("H032", text, hint=hint)
-        return arguments, variant
+        if variant.together and not self.ways.cooperative and prod(self.grid) > 1:
+            text = f"blocks of `{name}` wait for each other, and may not run at the same time"
+            raise error("H040", text, hint=f"{name}.launch(grid, cooperative=True)")
 
 
 class Call:
@@ -159,7 +170,7 @@ class Call:
             return Findings(kernel.name, seeds=seeds)
         runs = []
         for seed in range(seeds):
-            result = variant.check(launcher.grid, arguments, seed)
+            result = variant.check(launcher.grid, arguments, seed, launcher.ways)
             runs.append(_findings(kernel.name, result, seed))
         return merge(runs)
 

@@ -145,7 +145,7 @@ def trace(call: Call, blocks: int, events: int) -> Trace:
     given = _with_trace(held, buffer)
     built = variants.build(request, held.place)
     binding.check_written(request.name, given, built.written)
-    built.launch(launcher.grid, given, launcher.stream, launcher.pdl)
+    built.launch(launcher.grid, given, launcher.stream, launcher.ways)
     if on_gpu:
         driver.synchronize(places.gpu_number(held.place))
     noted = memory.to_numpy(buffer).reshape(blocks, len(rows), events, 2)

@@ -17,26 +17,24 @@ from warploom.runtime import driver, tensor_maps
 from warploom.runtime.arguments import Arguments
 from warploom.runtime.arrays import SIM, View
 from warploom.runtime.graph import recording
-from warploom.runtime.grid import Grid
+from warploom.runtime.grid import ORDINARY, Grid, Ways
 from warploom.runtime.packing import Pack
 from warploom.runtime.stats import counters
 from warploom.sim.arguments import TensorArg
 from warploom.sim.program import Program, RunResult
 
-# Launches overlap from this compute capability on.
-_OVERLAPPING = (9, 0)
-
 
 class SimVariant:
     """A program of the simulator."""
 
-    __slots__ = ("dependent", "kernel", "program", "written")
+    __slots__ = ("dependent", "kernel", "program", "together", "written")
 
     def __init__(self, kernel: Kernel, program: Program) -> None:
         self.kernel = kernel
         self.program = program
         self.written = kernel.written
         self.dependent = kernel.dependent
+        self.together = compiler.waits_on_grid(kernel)
 
     def arguments(self, arguments: Arguments) -> list[Any]:
         """The arguments as the program takes them."""
@@ -51,34 +49,41 @@ class SimVariant:
         return out
 
     def launch(
-        self, grid: Grid, arguments: Arguments, stream: int | None, pdl: bool = False
+        self, grid: Grid, arguments: Arguments, stream: int | None, ways: Ways = ORDINARY
     ) -> None:
         """Run all blocks and return when they are done: launches never overlap here."""
         tensor_maps.check(self.kernel.maps, arguments)
         counters.simulated_launches += 1
         _say_once()
-        self.program.run(grid, self.arguments(arguments))
+        self.program.run(grid, self.arguments(arguments), together=ways.cooperative)
 
     def bound(
-        self, grid: Grid, arguments: Arguments, stream: int | None, pdl: bool = False
+        self, grid: Grid, arguments: Arguments, stream: int | None, ways: Ways = ORDINARY
     ) -> BoundSim:
         """The launch with its arguments prepared."""
         tensor_maps.check(self.kernel.maps, arguments)
-        return BoundSim(self.program, grid, self.arguments(arguments), arguments)
+        return BoundSim(self.program, grid, self.arguments(arguments), arguments, ways)
 
-    def check(self, grid: Grid, arguments: Arguments, seed: int) -> RunResult:
+    def check(
+        self, grid: Grid, arguments: Arguments, seed: int, ways: Ways = ORDINARY
+    ) -> RunResult:
         """Run all blocks in checked mode."""
         tensor_maps.check(self.kernel.maps, arguments)
         counters.simulated_launches += 1
-        return self.program.run(grid, self.arguments(arguments), checked=True, seed=seed)
+        given = self.arguments(arguments)
+        together = ways.cooperative
+        return self.program.run(grid, given, checked=True, seed=seed, together=together)
 
 
 class BoundSim:
     """A simulated launch with fixed arguments."""
 
-    __slots__ = ("_arguments", "_grid", "_keep", "_program", "place", "source")
+    __slots__ = ("_arguments", "_grid", "_keep", "_program", "_together", "place", "source")
 
-    def __init__(self, program: Program, grid: Grid, arguments: list[Any], keep: Arguments) -> None:
+    def __init__(
+        self, program: Program, grid: Grid, arguments: list[Any], keep: Arguments, ways: Ways
+    ) -> None:
+        self._together = ways.cooperative
         self._program = program
         self._grid = grid
         self._arguments = arguments
@@ -97,13 +102,13 @@ class BoundSim:
     def run(self, stream: int | None) -> None:
         """Launch; a stream has no meaning here."""
         counters.simulated_launches += 1
-        self._program.run(self._grid, self._arguments)
+        self._program.run(self._grid, self._arguments, together=self._together)
 
 
 class GpuVariant:
     """A loaded cubin."""
 
-    __slots__ = ("_packs", "dependent", "early", "image", "layout", "loaded", "maps", "written")
+    __slots__ = ("_packs", "dependent", "image", "layout", "loaded", "maps", "together", "written")
 
     def __init__(self, image: compiler.Image, device: int) -> None:
         self.image = image
@@ -112,12 +117,12 @@ class GpuVariant:
         self.loaded = driver.load(image.cubin, image.entry, image.shared_bytes, device)
         self.written = image.written
         self.dependent = image.dependent
-        self.early = driver.facts(device).capability >= _OVERLAPPING
+        self.together = image.together
         # Packs that no launch uses right now: taking and giving back is atomic in Python.
         self._packs: list[Pack] = []
 
     def launch(
-        self, grid: Grid, arguments: Arguments, stream: int | None, pdl: bool = False
+        self, grid: Grid, arguments: Arguments, stream: int | None, ways: Ways = ORDINARY
     ) -> None:
         """Launch on a stream, by default the one that the arguments' library works on."""
         device = int(arguments.place[4:])
@@ -128,9 +133,7 @@ class GpuVariant:
         except IndexError:
             pack = Pack(self.layout)
         words = self.fill(pack, arguments)
-        driver.launch(
-            self.loaded, device, stream, grid, self.image.threads, words, pdl and self.early
-        )
+        driver.launch(self.loaded, device, stream, grid, self.image.threads, words, ways)
         self._packs.append(pack)
 
     def fill(self, pack: Pack, arguments: Arguments) -> int:
@@ -140,10 +143,10 @@ class GpuVariant:
         return pack.fill(words, maps)
 
     def bound(
-        self, grid: Grid, arguments: Arguments, stream: int | None, pdl: bool = False
+        self, grid: Grid, arguments: Arguments, stream: int | None, ways: Ways = ORDINARY
     ) -> BoundGpu:
         """The launch with its arguments packed."""
-        return BoundGpu(self, grid, arguments, stream, pdl)
+        return BoundGpu(self, grid, arguments, stream, ways)
 
 
 class BoundGpu:
@@ -155,9 +158,9 @@ class BoundGpu:
         "_keep",
         "_loaded",
         "_pack",
-        "_pdl",
         "_stream",
         "_threads",
+        "_ways",
         "_words",
         "place",
         "source",
@@ -169,7 +172,7 @@ class BoundGpu:
         grid: Grid,
         arguments: Arguments,
         stream: int | None,
-        pdl: bool,
+        ways: Ways,
     ) -> None:
         self.place = arguments.place
         self.source = arguments.source
@@ -180,7 +183,7 @@ class BoundGpu:
         self._pack = Pack(variant.layout)
         self._words = variant.fill(self._pack, arguments)
         self._stream = stream
-        self._pdl = pdl and variant.early
+        self._ways = ways
         self._threads = variant.image.threads
         if self._device not in self._loaded.prepared:
             self._loaded.prepare(self._device)
@@ -200,7 +203,7 @@ class BoundGpu:
             if stream is None:
                 stream = driver.current_stream(self._device, self.source)
         held = (self._loaded, self._device, stream, self._grid, self._threads, self._words)
-        driver.launch(*held, self._pdl)
+        driver.launch(*held, self._ways)
 
 
 class BoundNothing:

@@ -1,6 +1,5 @@
-"""Blocks that are resident together: one schedule for all their actors, copies under way between
-them, and the barrier of the cluster. A block that is in no cluster is one of one. Knows no single
-operation."""
+"""Clusters that are resident together: one schedule for all their actors, copies under way, and the
+barrier of each cluster. A block that is in no cluster is one of one. Knows no single operation."""
 
 from __future__ import annotations
 
@@ -36,26 +35,19 @@ class Gathering:
             self.generation += 1
 
 
-class Cluster:
-    """The blocks of a cluster by rank, their copies in order of issue, their schedule."""
+class Resident:
+    """Clusters that run at the same time: the schedule of their actors, their copies to shared
+    memory in order of issue."""
 
-    def __init__(
-        self, t: Translator, batches: Sequence[Batch], random: np.random.Generator | None
-    ) -> None:
+    def __init__(self, random: np.random.Generator | None) -> None:
         self.scheduler = Scheduler(self, random)
         self.loads: list[Load] = []
-        self.gathering = Gathering()
-        self.blocks: list[BlockState] = []
-        for rank, batch in enumerate(batches):
-            batch.state = BlockState(t, batch, self, rank)
-            self.blocks.append(batch.state)
+        self.clusters: list[Cluster] = []
 
-    def gather(self, actor: Actor) -> None:
-        """An actor comes to the barrier of the cluster."""
-        self.gathering.come.add(actor)
-        self.gathering.open_for(self.scheduler.actors)
-
-    # ---- work under way --------------------------------------------------------------------
+    @property
+    def blocks(self) -> list[BlockState]:
+        """All blocks, cluster by cluster."""
+        return [block for cluster in self.clusters for block in cluster.blocks]
 
     def next_late(self) -> Callable[[], None] | None:
         """The oldest load: only loads can let an actor go on."""
@@ -77,15 +69,48 @@ class Cluster:
         load.land()
 
     def left(self, actor: Actor) -> None:
+        """An actor has ended."""
+        actor.block.cluster.left(actor)
+
+
+class Cluster:
+    """The blocks of a cluster by rank, and its barrier."""
+
+    def __init__(self, t: Translator, batches: Sequence[Batch], resident: Resident) -> None:
+        self.resident = resident
+        self.gathering = Gathering()
+        self.blocks: list[BlockState] = []
+        for rank, batch in enumerate(batches):
+            batch.state = BlockState(t, batch, self, rank)
+            self.blocks.append(batch.state)
+        resident.clusters.append(self)
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """The schedule of its actors and of all others that are resident."""
+        return self.resident.scheduler
+
+    @property
+    def running(self) -> list[Actor]:
+        """Its actors that have not ended."""
+        return [actor for actor in self.scheduler.actors if actor.block.cluster is self]
+
+    def gather(self, actor: Actor) -> None:
+        """An actor comes to the barrier of the cluster."""
+        self.gathering.come.add(actor)
+        self.gathering.open_for(self.running)
+
+    def left(self, actor: Actor) -> None:
         """An actor has ended, and perhaps its block with it."""
         block: BlockState = actor.block
         block.running -= 1
-        self.gathering.open_for(self.scheduler.actors)
+        if self.gathering.come:
+            self.gathering.open_for(self.running)
         if not block.ended:
             return
-        coming = [load for load in self.loads if load.block is block]
-        for load in coming:
-            self.loads.remove(load)
+        loads = self.resident.loads
+        for load in [load for load in loads if load.block is block]:
+            loads.remove(load)
             sync_faults.barrier_left(load.m, load.op, "a copy to its shared memory has arrived")
         for other in self.scheduler.ended:
             if other.block is block:
@@ -94,18 +119,22 @@ class Cluster:
                 other.bulk.finish()
 
 
-def run_cluster(
+def run_resident(
     t: Translator,
     step: Step,
     frames: Sequence[Slots],
     batches: Sequence[Batch],
+    size: int,
     random: np.random.Generator | None,
 ) -> None:
-    """Run the blocks of one cluster to their end."""
-    cluster = Cluster(t, batches, random)
-    for block, frame, m in zip(cluster.blocks, frames, batches, strict=True):
+    """Run blocks that are resident together to their end: clusters of `size`, one after the other
+    in `batches`."""
+    resident = Resident(random)
+    for first in range(0, len(batches), size):
+        Cluster(t, batches[first : first + size], resident)
+    for block, frame, m in zip(resident.blocks, frames, batches, strict=True):
         m.actor = block.actor("", None, t.kernel.warps, launched_registers(t.kernel.warps))
         m.actor.run = started(step, frame, m)
         block.begin(m.actor)
-    if not cluster.scheduler.run():
-        sync_faults.deadlock(cluster)
+    if not resident.scheduler.run():
+        sync_faults.deadlock(resident)

@@ -22,7 +22,7 @@ from warploom.ir.kernel import Kernel, walk
 from warploom.ir.ops import global_memory, tma
 from warploom.ir.types import Regs, Scalar, Tensor
 from warploom.sim.arguments import TensorArg, tensor_argument
-from warploom.sim.cluster import run_cluster
+from warploom.sim.cluster import run_resident
 from warploom.sim.machine import Arena, Batch, Launch, Slots, Step, sequence
 from warploom.sim.memory import Memory
 from warploom.sim.prompt import Prompt
@@ -92,8 +92,11 @@ class Program:
         checked: bool = False,
         seed: int = 0,
         prompt: Prompt | None = None,
+        together: bool = False,
     ) -> RunResult:
         """Run all blocks of a grid (up to three extents) and return when they are done.
+
+        Blocks that wait have their cluster resident at a time; all of the grid where `together`.
 
         `args` are in the order of the kernel's parameters: `TensorArg` (or NumPy arrays), numbers.
         `seed` chooses the order of the batches: 0 is ascending. Plain mode raises CheckError at a
@@ -112,7 +115,7 @@ class Program:
         )
         slots: Slots = [None] * len(translator.types)
         self._bind(slots, args, sizes)
-        batches = self._batches(sizes, translator.shared_bytes, seed)
+        batches = self._batches(sizes, translator.shared_bytes, seed, together)
         result = RunResult(steps=len(steps) * len(batches))
 
         def run_batch(blocks: Sequence[int]) -> int:
@@ -126,7 +129,8 @@ class Program:
             with np.errstate(all="ignore"):
                 if translator.waits:
                     random = np.random.default_rng([seed, blocks[0]]) if seed else None
-                    run_cluster(translator, sequence(steps), frames, members, random)
+                    size = math.prod(self.kernel.cluster)
+                    run_resident(translator, sequence(steps), frames, members, size, random)
                 else:
                     for step in steps:
                         step(frames[0], members[0])
@@ -183,12 +187,14 @@ class Program:
                 slots[index] = literal(value, type.dtype)
 
     def _batches(
-        self, grid: tuple[int, int, int], shared_bytes: int, seed: int
+        self, grid: tuple[int, int, int], shared_bytes: int, seed: int, together: bool
     ) -> Sequence[Sequence[int]]:
         """Linear block numbers, batch by batch; where blocks have actors, cluster by cluster."""
         batches: Sequence[Sequence[int]]
         if self._plain.waits:
             batches = cluster.of_grid(grid, self.kernel.cluster)
+            if together:
+                batches = [[block for members in batches for block in members]]
         else:
             blocks = math.prod(grid)
             size = max(1, _TILE_BYTES // self._tile_bytes)

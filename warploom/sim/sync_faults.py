@@ -16,7 +16,7 @@ from warploom.sim.machine import Batch
 
 if TYPE_CHECKING:
     from warploom.sim.block import BlockState
-    from warploom.sim.cluster import Cluster
+    from warploom.sim.cluster import Resident
 
 
 def _role(m: Batch) -> str:
@@ -270,14 +270,20 @@ def not_ordered(m: Batch, op: Op, byte: int, fence: bool) -> None:
 # ---- deadlock ----------------------------------------------------------------------------------
 
 
-def deadlock(cluster: Cluster) -> None:
+# Blocks that a report of a deadlock tells of.
+_MOST_BLOCKS = 8
+
+
+def deadlock(resident: Resident) -> None:
     """Nothing can move any more."""
-    waiting, ended = cluster.scheduler.actors, cluster.scheduler.ended
-    m = cluster.blocks[0].batch
+    waiting, ended = resident.scheduler.actors, resident.scheduler.ended
+    stopped = [b for b in resident.blocks if any(actor.block is b for actor in waiting)]
+    peers = [b for b in resident.blocks if any(b.cluster is other.cluster for other in stopped)]
+    m = resident.blocks[0].batch
     spans: list[Span] = []
-    notes = [] if len(cluster.blocks) > 1 else [_block(m)]
-    for block in cluster.blocks:
-        if len(cluster.blocks) > 1:
+    notes = [] if len(peers) > 1 else [_block(peers[0].batch)]
+    for block in peers[:_MOST_BLOCKS]:
+        if len(peers) > 1:
             notes.append(_block(block.batch))
         for actor in waiting:
             if actor.block is block:
@@ -289,13 +295,15 @@ def deadlock(cluster: Cluster) -> None:
             for actor in ended
             if actor.block is block and actor.role not in ("", IDLE)
         ]
+    if len(peers) > _MOST_BLOCKS:
+        notes.append(f"and so in {len(peers) - _MOST_BLOCKS} blocks more")
     made = report(
         "D001",
         f"`{m.launch.kernel}` cannot go on: {_who(waiting, len(ended))} for ever",
         *dict.fromkeys(spans),
         notes=notes,
     )
-    made.facts["block"] = int(m.linear[0])
+    made.facts["block"] = int(peers[0].batch.linear[0])
     first = waiting[0].wait
     assert first is not None
     m.launch.find(made, first.op.loc)

@@ -75,8 +75,13 @@ def load_scalar(out: Emitter, op: ops.LoadScalar) -> None:
 
 
 def _at(out: Emitter, op: ops.Load | ops.Store | ops.Atomic | ops.LoadScalar) -> str:
+    """Where the window of an access begins."""
+    return element_at(out, op.tensor, op.base)
+
+
+def element_at(out: Emitter, tensor: Value, base: Value) -> str:
     """tensor + base, in pointer arithmetic, so that sums of offsets do not wrap."""
-    return _moved(out.place(op.tensor).root, " + ", out.scalar(op.base))
+    return _moved(out.place(tensor).root, " + ", out.scalar(base))
 
 
 def _moved(at: str, separator: str, offset: str) -> str:

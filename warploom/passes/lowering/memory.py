@@ -201,6 +201,14 @@ def index_in_bounds(lower: Lowering, view: View, axis: int, start: Value) -> Val
     return test
 
 
+def indices_in_bounds(lower: Lowering, view: View, indices: tuple[Value, ...]) -> Value | None:
+    """Whether an element lies in the tensor, as a scalar condition; None without axes."""
+    test: Value | None = None
+    for axis, position in enumerate(indices):
+        test = _join_scalars(lower, test, index_in_bounds(lower, view, axis, position))
+    return test
+
+
 def _join_scalars(lower: Lowering, a: Value | None, b: Value) -> Value:
     if a is None:
         return b
@@ -368,13 +376,10 @@ def _scaled_index(lower: Lowering, view: View, axis: int, index: Value, rank: in
 @lowers(scalar.Load)
 def load_scalar(lower: Lowering, op: scalar.Load) -> None:
     view = view_of(lower, op.tensor)
-    test: Value | None = None
-    for axis, position in enumerate(op.indices):
-        test = _join_scalars(lower, test, index_in_bounds(lower, view, axis, position))
     made = global_memory.LoadScalar(
         tensor=view.root,
         base=base_of(lower, view, [lower.get(v) for v in op.indices]),
-        predicate=test,
+        predicate=indices_in_bounds(lower, view, op.indices),
         other=None if op.other is None else lower.get(op.other),
         read_only=read_only(lower, view.root),
     )

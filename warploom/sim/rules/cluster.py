@@ -82,7 +82,7 @@ class Together:
         return self.cluster.gathering.generation != self.generation
 
     def words(self) -> str:
-        come, running = len(self.cluster.gathering.come), len(self.cluster.scheduler.actors)
+        come, running = len(self.cluster.gathering.come), len(self.cluster.running)
         return f"the barrier of the cluster, where {come} of {running} have come"
 
 

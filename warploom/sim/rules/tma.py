@@ -109,7 +109,7 @@ def _issue(
     if block.ledger is not None:
         block.ledger.begin_write(m, op, places)
     load = Load(m, op, box.size, block, barrier, _arrival(there, box, places))
-    block.cluster.loads.append(load)
+    block.cluster.resident.loads.append(load)
 
 
 def _arrival(m: Batch, box: Box, places: Any) -> Callable[[], None]:

@@ -1,0 +1,103 @@
+"""Flags and counters in global memory: what a block says to others, and waiting for it."""
+
+from __future__ import annotations
+
+from warploom.base.dtypes import i32
+from warploom.ir.op import (
+    Actor,
+    Effect,
+    Op,
+    Stage,
+    Value,
+    attribute,
+    check,
+    op,
+    operand,
+    operands,
+    optional,
+)
+from warploom.ir.ops.scalar import scalar_of, tensor_of
+from warploom.ir.ops.sync import SCOPES
+
+_TILE = Stage.TILE | Stage.ROLES
+_SAYS = (Effect.WRITE_GLOBAL, Effect.SYNC)
+_HEARS = (Effect.READ_GLOBAL, Effect.SYNC)
+KINDS = ("set", "add")
+
+
+def _check(tensor: Value, number: Value, scope: str) -> None:
+    check(tensor_of(tensor).dtype == i32, f"a flag in a tensor of {tensor_of(tensor).dtype}")
+    check(scalar_of(number).dtype == i32, f"{number} for a flag of i32")
+    check(scope in SCOPES, f"scope {scope!r}")
+
+
+def _check_element(tensor: Value, indices: tuple[Value, ...]) -> None:
+    rank = tensor_of(tensor).rank
+    check(len(indices) == rank, f"{len(indices)} indices for rank {rank}")
+
+
+@op("flags.signal", stages=_TILE, effects=_SAYS, executes=Actor.ROLE)
+class Signal(Op):
+    """Publish what the role has done, and `set` an element to a value or `add` it, wrapping. An
+    element outside the tensor is left alone. `alone`: by the one thread that is here, for it."""
+
+    tensor: Value = operand()
+    indices: tuple[Value, ...] = operands()
+    value: Value = operand()
+    kind: str = attribute()
+    scope: str = attribute(default="gpu")
+    alone: bool = attribute(default=False)
+
+    def verify(self) -> None:
+        _check(self.tensor, self.value, self.scope)
+        _check_element(self.tensor, self.indices)
+        check(self.kind in KINDS, f"kind {self.kind!r}")
+
+
+@op("flags.wait", stages=_TILE, effects=_HEARS, executes=Actor.ROLE)
+class Wait(Op):
+    """Wait until an element is at least `target`, as numbers that wrap: until the i32 difference is
+    not negative. What those did who signalled is seen by the role. An element outside the tensor is
+    not waited for. `alone`: by the one thread that is here, for it."""
+
+    tensor: Value = operand()
+    indices: tuple[Value, ...] = operands()
+    target: Value = operand()
+    scope: str = attribute(default="gpu")
+    alone: bool = attribute(default=False)
+
+    def verify(self) -> None:
+        _check(self.tensor, self.target, self.scope)
+        _check_element(self.tensor, self.indices)
+
+
+@op("flags.post", stages=Stage.MACHINE, effects=_SAYS, executes=Actor.THREAD)
+class Post(Op):
+    """`flags.signal` by one thread. PTX st.release, red.release.add."""
+
+    tensor: Value = operand()
+    base: Value = operand()
+    value: Value = operand()
+    predicate: Value | None = optional()
+    kind: str = attribute()
+    scope: str = attribute(default="gpu")
+
+    def verify(self) -> None:
+        _check(self.tensor, self.value, self.scope)
+        check(self.kind in KINDS, f"kind {self.kind!r}")
+
+
+@op("flags.poll", stages=Stage.MACHINE, effects=_HEARS, executes=Actor.THREAD)
+class Poll(Op):
+    """`flags.wait` by one thread. `for_all`: the warps of its role meet behind it
+    (insert_role_barriers sees to it). PTX ld.acquire, in a loop."""
+
+    tensor: Value = operand()
+    base: Value = operand()
+    target: Value = operand()
+    predicate: Value | None = optional()
+    scope: str = attribute(default="gpu")
+    for_all: bool = attribute(default=True)
+
+    def verify(self) -> None:
+        _check(self.tensor, self.target, self.scope)

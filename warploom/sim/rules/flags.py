@@ -1,0 +1,97 @@
+"""Flags in global memory. A wait is where an actor lets others go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from warploom.ir.op import Op
+from warploom.ir.ops import flags
+from warploom.sim import faults
+from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
+from warploom.sim.memory import Memory
+from warploom.sim.registry import simulates
+
+if TYPE_CHECKING:
+    from warploom.sim.translate import Translator
+
+Element = Callable[[Slots, Batch], tuple[Memory, int] | None]
+
+
+def _element(t: Translator, op: flags.Post | flags.Poll) -> Element:
+    """Where the flag is; None where the operation leaves it alone."""
+    tensor, base, predicate = t.slot(op.tensor), t.slot(op.base), t.optional(op.predicate)
+
+    def find(s: Slots, m: Batch) -> tuple[Memory, int] | None:
+        if predicate >= 0 and not s[predicate]:
+            return None
+        memory: Memory = s[tensor]
+        place = int(s[base]) + memory.origin
+        if not 0 <= place < memory.size:
+            bad = np.ones((1, 1, 1), bool)
+            faults.out_of_bounds(m, op, memory, np.full((1, 1, 1), place), bad)
+            return None
+        return memory, place
+
+    return find
+
+
+@simulates(flags.Post)
+def post(t: Translator, op: flags.Post) -> Step:
+    find, v, adds = _element(t, op), t.slot(op.value), op.kind == "add"
+
+    def step(s: Slots, m: Batch) -> None:
+        found = find(s, m)
+        if found is None:
+            return
+        memory, place = found
+        if not memory.writable:
+            faults.read_only(m, op, memory)
+            return
+        value = np.int32(s[v])
+        with np.errstate(over="ignore"):
+            memory.flat[place] = memory.flat[place] + value if adds else value
+        if memory.shadow is not None:
+            memory.shadow.flat[place] = True
+
+    return step
+
+
+class FlagWait:
+    """An actor that waits for a flag."""
+
+    __slots__ = ("memory", "op", "place", "target")
+
+    def __init__(self, op: Op, memory: Memory, place: int, target: int) -> None:
+        self.op, self.memory, self.place, self.target = op, memory, place, target
+
+    def ready(self) -> bool:
+        """Whether the difference, which wraps, is not negative."""
+        found = int(self.memory.flat[self.place])
+        return (found - self.target) & 0x8000_0000 == 0
+
+    def words(self) -> str:
+        element = self.place - self.memory.origin
+        return (
+            f"element {element} of `{self.memory.name}` to be at least {self.target}: it is "
+            f"{int(self.memory.flat[self.place])}, and nobody who runs will signal"
+        )
+
+
+@simulates(flags.Poll)
+def poll(t: Translator, op: flags.Poll) -> Step:
+    find, target = _element(t, op), t.slot(op.target)
+
+    def start(s: Slots, m: Batch) -> Run:
+        found = find(s, m)
+        if found is None:
+            return
+        if m.state.shuffles:
+            yield None
+        wait = FlagWait(op, *found, int(s[target]))
+        if not wait.ready():
+            yield wait
+
+    return Resumable(start)
