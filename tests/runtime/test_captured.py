@@ -42,6 +42,33 @@ def scaled(t):
     return t * FACTOR
 
 
+@wl.struct
+class Order:
+    """A struct with a default, a constant and a method that reads a global."""
+
+    count: int
+    STEP: wl.const = 2
+
+    def next(self, t):
+        return t + FACTOR * self.STEP
+
+
+@wl.struct
+class Lists:
+    """A constant that can be changed in place."""
+
+    count: int = 1
+    sizes = TABLE
+
+
+def with_struct(x):
+    return x + Order(3).next(1)
+
+
+def with_list_in_a_struct(x):
+    return x + Lists().sizes[0]
+
+
 def kernel(x):
     a = BLOCK + SIZES[0] + SETTINGS.depth
     return scaled(x) + a
@@ -115,6 +142,26 @@ def test_a_constant_of_a_class_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Names, "BLOCK", 9)
     assert not seen.is_current()
     assert source_key_parts(with_class, {}) != key
+
+
+def test_a_struct_is_compared_by_identity_and_its_methods_are_watched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = watch(with_struct)
+    assert seen.is_current()
+    assert not seen.texts, "a launch would compare texts"
+    monkeypatch.setattr(HERE, "FACTOR", 5)
+    assert not seen.is_current()
+
+
+def test_a_list_in_a_struct_changed_in_place_is_seen() -> None:
+    seen = watch(with_list_in_a_struct)
+    assert seen.is_current()
+    TABLE.append(3)
+    try:
+        assert not seen.is_current()
+    finally:
+        TABLE.pop()
 
 
 def test_a_closure_is_watched() -> None:

@@ -135,7 +135,7 @@ def source_key_parts(
     seen: set[Any] = set()
     for name, value in sorted(constants.items()):
         parts[f"constant {name}"] = canonical(value)
-        todo += _functions_in(value)
+        todo += functions_in(value)
     while todo:
         source = read(todo.pop(0))
         if source in seen:
@@ -145,22 +145,22 @@ def source_key_parts(
         parts[f"source {name} at {source.file}:{source.line}"] = source.text
         defaults = (source.fn.__defaults__, tuple((source.fn.__kwdefaults__ or {}).items()))
         parts[f"defaults {name}"] = canonical(defaults)
-        todo += _functions_in(defaults)
+        todo += functions_in(defaults)
         for spelt, value in captured(source).items():
             parts[f"captured {name} {spelt}"] = canonical(value)
-            todo += _functions_in(value)
+            todo += functions_in(value)
     return tuple(parts.items())
 
 
-def _functions_in(value: Any) -> list[Callable[..., Any]]:
+def functions_in(value: Any) -> list[Callable[..., Any]]:
     """The `wl.function`s inside a constant, and the methods of structs."""
     if isinstance(value, Function):
         return [value]
     if isinstance(value, Struct):
-        inner = [f for field in value.fields.values() for f in _functions_in(field.kind)]
+        inner = [f for field in value.fields.values() for f in functions_in(field.kind)]
         return [*value.methods.values(), *inner]
     if isinstance(value, tuple | list):
-        return [f for v in value for f in _functions_in(v)]
+        return [f for v in value for f in functions_in(v)]
     return []
 
 

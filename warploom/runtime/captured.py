@@ -7,14 +7,15 @@ plain numbers, texts, tuples and functions do not take that way.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from warploom.base.dtypes import DType
-from warploom.frontend.capture import canonical, captured
+from warploom.frontend.capture import canonical, captured, functions_in
 from warploom.frontend.source import SourceFunction, read
 from warploom.language.function import Function
+from warploom.language.structs import Struct
 
 _MISSING = object()
 _FIXED = (type(None), bool, int, float, str, DType, Function, types.FunctionType)
@@ -76,15 +77,6 @@ def _by_names(source: SourceFunction, spelt: str) -> bool:
     return True
 
 
-def functions_in(value: Any) -> Iterator[Callable[..., Any]]:
-    """The functions of the language inside a constant."""
-    if isinstance(value, Function):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for item in value:
-            yield from functions_in(item)
-
-
 def _watch_names(found: Watch, source: SourceFunction, words: set[str]) -> None:
     """Note where the words of a function's captured chains come from: cells, globals, modules."""
     function = source.fn
@@ -107,6 +99,9 @@ def _watch_names(found: Watch, source: SourceFunction, words: set[str]) -> None:
 def _is_fixed(value: Any) -> bool:
     if type(value) is tuple:
         return all(_is_fixed(v) for v in value)
+    if isinstance(value, Struct):
+        held = [f.default for f in value.fields.values() if not f.required]
+        return all(_is_fixed(v) for v in (*held, *value.constants.values()))
     return isinstance(value, _FIXED)
 
 

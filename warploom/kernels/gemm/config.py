@@ -109,8 +109,9 @@ class Config:
         return -(-m // (self.BM * high)) * -(-n // (self.BN * wide))
 
     def places(self, sms: int) -> int:
-        """Clusters that run at a time. Pairs fill every SM; larger ones leave some of each GPC empty,
-        and how many depends on the chip: with less than all of them none waits for a place."""
+        """Clusters that run at a time. Pairs fill every SM; larger ones leave some of each GPC
+        empty, and how many depends on the chip: with less than all of them none waits for a place.
+        """
         size = prod(self.CLUSTER)
         return max(1, (sms if size <= 2 else sms * 3 // 4) // size)
 
