@@ -95,10 +95,10 @@ barrier=(1,)] {
     wgmma.fence()
     %acc.1: f32[2x16] = wgmma.mma(%acc, %at, %at) [block=0, n=64, a_dtype=bf16, \
 a_swizzle=128, a_lead=16, a_stride=1024, a_transposed=False, b_dtype=bf16, b_swizzle=128, \
-b_lead=16384, b_stride=1024, b_transposed=True]
+b_lead=16384, b_stride=1024, b_transposed=True, fresh=True]
     %half: bf16[2x4] = registers.cast(%part) [dtype=bf16]
     %acc.2: f32[2x16] = wgmma.mma_registers(%acc.1, %half, %at) [block=0, step=0, n=64, \
-b_dtype=bf16, b_swizzle=128, b_lead=16, b_stride=1024, b_transposed=False]
+b_dtype=bf16, b_swizzle=128, b_lead=16, b_stride=1024, b_transposed=False, fresh=False]
     wgmma.commit()
     %acc.3: f32[2x16] = wgmma.wait_group(%acc.2) [pending=0]
     control.one_thread() [per="role", meet=False] {

@@ -135,3 +135,32 @@ def test_sums_of_integers_wrap(device):
     overflowing[1](device.put(a), device.put(b), c)
     expected = (2**31 - 5 + 32 * 255 * 127 + 2**31) % 2**32 - 2**31
     assert (device.get(c) == expected).all()
+
+
+@wl.kernel
+def from_start(a: wl.Tensor, b: wl.Tensor, c: wl.Tensor, START: wl.const, STEPS: wl.const):
+    """Sums that begin anew in each trip of a loop, added up in registers."""
+    left, right = wl.shared((128, 32), a.dtype), wl.shared((32, 32), b.dtype)
+    left.store(wl.load(a[wl.ds(0, 128), wl.ds(0, 32)]))
+    right.store(wl.load(b[wl.ds(0, 32), wl.ds(0, 32)]))
+    sums = wl.zeros((128, 32), wl.f32)
+    for _ in range(STEPS):
+        sums = sums + wl.dot_async(left, right.T, wl.full((128, 32), START, wl.f32)).wait()
+    wl.store(c[wl.ds(0, 128), wl.ds(0, 32)], sums)
+
+
+@pytest.mark.parametrize("start", [0.0, 1.0, -0.0])
+@pytest.mark.parametrize("checked", [False, True])
+def test_sums_begin_anew(device, start, checked):
+    a, b = exact("bf16", (128, 32), 1), exact("bf16", (32, 32), 2)
+    c = device.empty((128, 32), np.float32)
+    call = from_start.launch(1).call(device.put(a), device.put(b), c, START=start, STEPS=3)
+    text = call.text("cuda")
+    # Zeros are not written to registers that the unit then need not read.
+    assert ("_fresh(&" in text) is (start == 0 and not np.signbit(start))
+    if checked and isinstance(device, SimDevice):
+        assert call.check().clean
+    else:
+        call.run()
+    expected = 3 * (a.astype(np.float64) @ b.T.astype(np.float64) + start)
+    assert np.array_equal(device.get(c), expected)

@@ -59,7 +59,11 @@ def sweep(case: str, most: int) -> dict[str, Any]:
     found: list[tuple[float, Config]] = []
 
     def enter(chosen: Config) -> None:
-        speed = rate(lambda held: gemm.matmul(held.a, held.b, held.ours, config=chosen))
+        def launch(held: Any) -> None:
+            scales = {"scale_a": held.scale_a, "scale_b": held.scale_b}
+            gemm.matmul(held.a, held.b, held.ours, config=chosen, **scales)
+
+        speed = rate(launch)
         error = torch_gemm.error(sets[-1].ours, sets[-1])
         if not error < 0.01:
             raise RuntimeError(f"{case} with {chosen} is off by {error:g}")

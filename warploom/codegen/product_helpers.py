@@ -14,21 +14,27 @@ _SUM = {"f32": ("float", "f", "f32"), "i32": ("int", "r", "s32")}
 
 
 def multiply(
-    prelude: Prelude, dtypes: tuple[DType, DType], n: int, turned: tuple[bool | None, bool]
+    prelude: Prelude,
+    dtypes: tuple[DType, DType],
+    n: int,
+    turned: tuple[bool | None, bool],
+    fresh: bool = False,
 ) -> str:
     """Enter a product on 64 rows and `n` columns of an accumulator and return its name.
 
     The helper takes the first register of each of the two rows of registers that the instruction
     updates, then A and B: matrix descriptors, or four words for an A in registers. `turned` says
-    which operand is not contiguous along K; None for an A in registers.
+    which operand is not contiguous along K; None for an A in registers. `fresh`: the registers are
+    written and not read.
     """
     can = product_of(*dtypes)
     assert can is not None
     kinds = [_OPERAND.get(t.name, t.name) for t in dtypes]
     words = [f"wgmma_m64n{n}k{can.depth}", *dict.fromkeys(kinds)]
     words += {None: ["ra"], True: ["at"], False: []}[turned[0]] + (["bt"] if turned[1] else [])
+    words += ["fresh"] if fresh else []
     name = "_".join(words)
-    prelude.make(name, lambda: _multiply(name, kinds, n, can, turned))
+    prelude.make(name, lambda: _multiply(name, kinds, n, can, turned, fresh))
     return name
 
 
@@ -63,7 +69,12 @@ def _word(name: str, dtype: DType) -> Helper:
 
 
 def _multiply(
-    name: str, kinds: list[str], n: int, can: Product, turned: tuple[bool | None, bool]
+    name: str,
+    kinds: list[str],
+    n: int,
+    can: Product,
+    turned: tuple[bool | None, bool],
+    fresh: bool = False,
 ) -> Helper:
     # The instruction names its registers eight columns at a time: two of the upper row, two of the
     # lower one.
@@ -71,20 +82,20 @@ def _multiply(
         f"{row}[{2 * j + e}]" for j in range(n // 8) for row in ("upper", "lower") for e in (0, 1)
     ]
     c, letter, sums = _SUM[can.sums.name]
-    count = len(bound)
+    count, access = len(bound), "=" if fresh else "+"
     registers = _wrapped([f"%{i}" for i in range(count)])
     form = f"wgmma.mma_async.sync.aligned.m64n{n}k{can.depth}.{sums}.{kinds[0]}.{kinds[1]}"
     in_registers = turned[0] is None
     left = [f"a{i}" for i in range(4)] if in_registers else ["a"]
     names = [f"%{count + i}" for i in range(len(left) + 1)]
     shown = "{" + ", ".join(names[:-1]) + "}" if in_registers else names[0]
-    # Added to what is there; neither operand negated; then which ones lie across K.
-    flags = ["1"] if sums == "s32" else ["1", "1", "1"]
+    # Whether it is added to what is there; neither operand negated; which ones lie across K.
+    flags = [str(int(not fresh)), *([] if sums == "s32" else ["1", "1"])]
     if can.turned:
         flags += [str(int(t)) for t in turned if t is not None]
     tail = f"{shown}, {names[-1]}, {', '.join(flags)};"
     outputs = ",\n      ".join(
-        ", ".join(f'"+{letter}"({r})' for r in bound[i : i + 4]) for i in range(0, count, 4)
+        ", ".join(f'"{access}{letter}"({r})' for r in bound[i : i + 4]) for i in range(0, count, 4)
     )
     kind, constraint = ("u32", "r") if in_registers else ("u64", "l")
     parameters = ", ".join(f"{kind} {x}" for x in left)

@@ -99,7 +99,8 @@ class _Storages:
 
     def in_place(self, op: Mma | MmaRegisters | WaitGroup, wishes: _Wishes) -> list[Op]:
         """Accumulator and result are one storage; an accumulator that is in none, or is read again,
-        is copied to one: that in which its sum is carried, if it is free."""
+        is copied to one: that in which its sum is carried, if it is free. Zeros that the unit does
+        not read need no copy."""
         before: list[Op] = []
         if not op.acc.storage or self.later.after(op.acc, op):
             place = wishes.get(self.chains.end(op.result))
@@ -107,7 +108,8 @@ class _Storages:
                 declare = self.declare(op.result, op)
                 place = declare.result
                 before.append(declare)
-            before.append(self.copied(op.acc, place, op))
+            if isinstance(op, WaitGroup) or not op.fresh:
+                before.append(self.copied(op.acc, place, op))
             op.acc = place
         self.hold(op.result, op.acc.storage)
         return before

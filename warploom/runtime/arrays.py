@@ -78,6 +78,15 @@ class View:
         host = None if self.host is None else _as_numpy(replace(self, shape=shape, strides=strides))
         return replace(self, shape=shape, strides=strides, host=host)
 
+    def repeated(self, axis: int | None, extent: int) -> View:
+        """One axis of a view whose others have one element, or, without an axis, its only element
+        `extent` times."""
+        step = 0 if axis is None else self.strides[axis]
+        made = replace(self, shape=(extent,), strides=(step,), host=None)
+        if self.host is not None:
+            made.host = _as_numpy(made)
+        return made
+
     def extent_bytes(self) -> tuple[int, int]:
         """First byte and one past the last byte that some element of the view covers."""
         if 0 in self.shape:

@@ -128,15 +128,19 @@ class Accumulator:
 
 @dataclass(slots=True)
 class Product:
-    """One instruction: row block `block` of `acc` gets a·b when `run` is called."""
+    """One instruction: row block `block` of `acc` gets a·b when `run` is called, added to what is
+    there or, `fresh`, to 0."""
 
     op: Op
     acc: Accumulator
     block: int
     run: Callable[[], np.ndarray]
+    fresh: bool = False
 
     def retire(self) -> None:
         """Read the operands and add their product."""
+        if self.fresh:
+            self.acc.rows[self.block] = 0
         self.acc.rows[self.block] += self.run()
         self.acc.open -= 1
 

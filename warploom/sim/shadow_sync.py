@@ -45,7 +45,7 @@ def multiply(t: Translator, op: wgmma.Mma) -> Step:
 
     def step(s: Slots, m: Batch) -> None:
         matters(m, op, "is used as an address", *addresses)
-        m.shadow[d] = m.shadow[acc]
+        m.shadow[d] = None if op.fresh else m.shadow[acc]
 
     return step
 
@@ -57,6 +57,6 @@ def multiply_registers(t: Translator, op: wgmma.MmaRegisters) -> Step:
     def step(s: Slots, m: Batch) -> None:
         matters(m, op, "is used as an address", b)
         matters(m, op, "is multiplied", a)
-        m.shadow[d] = m.shadow[acc]
+        m.shadow[d] = None if op.fresh else m.shadow[acc]
 
     return step

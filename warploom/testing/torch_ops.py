@@ -41,11 +41,13 @@ def strided(
 
 
 def to_numpy(tensor: Any) -> np.ndarray:
-    """The values of a tensor in NumPy, bf16 as ml_dtypes.bfloat16."""
+    """The values of a tensor in NumPy, types that it lacks as those of ml_dtypes."""
     tensor = tensor.detach().cpu().contiguous()
     name = str(tensor.dtype).removeprefix("torch.")
     if name == "bfloat16":
         return tensor.view(_torch().int16).numpy().view(ml_dtypes.bfloat16)
+    if name.startswith("float8"):
+        return tensor.view(_torch().uint8).numpy().view(getattr(ml_dtypes, name))
     return tensor.numpy()
 
 

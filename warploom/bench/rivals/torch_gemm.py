@@ -1,4 +1,5 @@
-"""The rival of the matrix product: torch.mm into an output that is there, which is cuBLAS.
+"""The rival of the matrix product: torch.mm into an output that is there, which is cuBLAS; for
+8-bit floats torch._scaled_mm, which is cuBLASLt, as it is by default: sums in f32.
 
 Also holds what both sides share: random operands beyond the L2, graphs, a float64 product.
 """
@@ -6,10 +7,12 @@ Also holds what both sides share: random operands beyond the L2, graphs, a float
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
-DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16}
+DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "fp8": torch.float8_e4m3fn}
+SCALES = (0.5, 0.25)  # of operands of 8 bits
 # The operands of a graph are read from memory, not from what the launch before left in the L2.
 BEYOND_L2 = 200 << 20
 _MOST_SETS = 128
@@ -17,12 +20,14 @@ _MOST_SETS = 128
 
 @dataclass
 class Operands:
-    """a [M, K], b [K, N] and an output [M, N] for each side."""
+    """a [M, K], b [K, N] and an output [M, N] for each side; the scales of 8-bit operands."""
 
     a: torch.Tensor
     b: torch.Tensor
     ours: torch.Tensor
     theirs: torch.Tensor
+    scale_a: torch.Tensor | None = None
+    scale_b: torch.Tensor | None = None
 
 
 def operands(m: int, n: int, k: int, dtype: str, layout: str, seed: int) -> list[Operands]:
@@ -33,16 +38,20 @@ def operands(m: int, n: int, k: int, dtype: str, layout: str, seed: int) -> list
 
     def matrix(rows: int, columns: int, turned: bool) -> torch.Tensor:
         shape = (columns, rows) if turned else (rows, columns)
-        made = torch.randn(shape, dtype=element, device="cuda", generator=draw)
+        drawn = torch.float16 if dtype == "fp8" else element
+        made = torch.randn(shape, dtype=drawn, device="cuda", generator=draw).to(element)
         return made.t() if turned else made
 
-    size = (m * k + k * n + m * n) * element.itemsize
+    result = torch.bfloat16 if dtype == "fp8" else element
+    scales = [torch.full((1,), s, device="cuda") if dtype == "fp8" else None for s in SCALES]
+    size = (m * k + k * n) * element.itemsize + m * n * result.itemsize
     count = min(_MOST_SETS, max(2, -(-BEYOND_L2 // size)))
     return [
         Operands(
             matrix(m, k, layout[0] == "t"),
             matrix(k, n, layout[1] == "t"),
-            *(torch.zeros((m, n), dtype=element, device="cuda") for _ in range(2)),
+            *(torch.zeros((m, n), dtype=result, device="cuda") for _ in range(2)),
+            *scales,
         )
         for _ in range(count)
     ]
@@ -50,13 +59,21 @@ def operands(m: int, n: int, k: int, dtype: str, layout: str, seed: int) -> list
 
 def cublas(held: Operands) -> None:
     """One product by torch."""
-    torch.mm(held.a, held.b, out=held.theirs)
+    if held.scale_a is None:
+        torch.mm(held.a, held.b, out=held.theirs)
+        return
+    scaled: Any = torch._scaled_mm
+    scales = {"scale_a": held.scale_a, "scale_b": held.scale_b}
+    scaled(held.a, held.b, **scales, out_dtype=held.theirs.dtype, out=held.theirs)
 
 
 def error(made: torch.Tensor, held: Operands) -> float:
     """Distance of a product from that in float64, of its norm; a part of the rows is enough."""
     rows = min(made.shape[0], 1024)
-    truth = held.a[:rows].double() @ held.b.double()
+    # 8-bit floats reach float64 by way of float32.
+    truth = held.a[:rows].float().double() @ held.b.float().double()
+    if held.scale_a is not None and held.scale_b is not None:
+        truth *= held.scale_a.double() * held.scale_b.double()
     return float((made[:rows].double() - truth).norm() / truth.norm())
 
 

@@ -2,7 +2,8 @@
 
 All sides get the same random operands, beyond the L2, and outputs that are there; each is one CUDA
 graph of at least a millisecond. They are checked against float64 before they are timed in turn, and
-ours gives the same bits a thousand times (`identical_runs`).
+ours gives the same bits a thousand times (`identical_runs`). fp8 is f8e4m3 with one scale for each
+operand and bf16 results; its rival is torch._scaled_mm as it is by default, with sums in f32.
 """
 
 import importlib
@@ -22,7 +23,7 @@ TOGETHER = True
 ROUNDS, LEAST_S, REPEATS = 21, 1.5e-3, 1000
 # Ours may be this much further from float64 than the rival, who sums in f32 as well.
 WORSE = 1.1
-HALF_UNIT = {"bf16": 2.0**-9, "f16": 2.0**-12}
+HALF_UNIT = {"bf16": 2.0**-9, "f16": 2.0**-12, "fp8": 2.0**-9}
 
 _LARGE = ("4096x4096x4096", "8192x28672x4096", "64x28672x4096")
 _CUBES = ("512x512x512", "1024x1024x1024", "2048x2048x2048", "4096x4096x4096", "8192x8192x8192")
@@ -77,19 +78,22 @@ def measure(case: str, context: Context) -> Row:
     rate = {name: [2e-12 * m * n * k / s for s in taken] for name, taken in samples.items()}
     row.ours, row.spread = summary(rate.pop("ours"))
     row.rivals = {name: summary(taken)[0] for name, taken in rate.items()}
-    most = machine.facts("h200")["matrix_bf16"]["value"]
+    most = machine.facts("h200")["matrix_fp8" if dtype == "fp8" else "matrix_bf16"]["value"]
     context.limits[dtype] = {"value": most, "unit": "TFLOP/s"}
     row.of_limit = round(row.ours / most, 4)
     return row
 
 
 def _ours(held: Any) -> None:
-    gemm.matmul(held.a, held.b, held.ours)
+    gemm.matmul(held.a, held.b, held.ours, scale_a=held.scale_a, scale_b=held.scale_b)
 
 
 def _triton(sets: Any, most: float, torch_gemm: Any, row: Row) -> dict[str, Any]:
     """Triton's side with its best tile, into the outputs that cuBLAS was checked in; a note in the
     row where it cannot take part."""
+    if sets[0].scale_a is not None:
+        row.note = "no rival triton: it has no scales"
+        return {}
     try:
         triton_gemm: Any = importlib.import_module("warploom.bench.rivals.triton_gemm")
     except ImportError as why:

@@ -24,7 +24,7 @@ def fence(out: Emitter, op: ops.Fence) -> None:
 def multiply(out: Emitter, op: ops.Mma) -> None:
     rows = _accumulator_rows(out, op)
     name = product_helpers.multiply(
-        out.prelude, (op.a_dtype, op.b_dtype), op.n, (op.a_transposed, op.b_transposed)
+        out.prelude, (op.a_dtype, op.b_dtype), op.n, (op.a_transposed, op.b_transposed), op.fresh
     )
     a = _matrix(out, op.a, op.a_swizzle, op.a_lead, op.a_stride)
     b = _matrix(out, op.b, op.b_swizzle, op.b_lead, op.b_stride)
@@ -36,7 +36,7 @@ def multiply_registers(out: Emitter, op: ops.MmaRegisters) -> None:
     """The fragment is four words: upper and lower row of the left columns, then of the right."""
     rows = _accumulator_rows(out, op)
     name = product_helpers.multiply(
-        out.prelude, (op.a_dtype, op.b_dtype), op.n, (None, op.b_transposed)
+        out.prelude, (op.a_dtype, op.b_dtype), op.n, (None, op.b_transposed), op.fresh
     )
     word = product_helpers.word(out.prelude, op.a_dtype)
     place = out.place(op.a)

@@ -124,6 +124,7 @@ class Fence(Op):
 class Mma(Op):
     """One instruction on row block `block` of the accumulator (registers 2·block, 2·block + 1 of
     axis 0), in place: the result has the storage of `acc`. Its depth follows from the dtypes.
+    `fresh`: what the block held counts as 0 and is not read.
 
     `a` and `b` are byte addresses of the first element. For each operand: `dtype`, `swizzle` span
     in bytes, `lead` and `stride` as the matrix descriptor takes them (bytes), `transposed` where
@@ -145,6 +146,7 @@ class Mma(Op):
     b_lead: int = attribute()
     b_stride: int = attribute()
     b_transposed: bool = attribute()
+    fresh: bool = attribute(default=False)
 
     def infer(self) -> tuple[Type, ...]:
         return (regs_of(self.acc),)
@@ -193,6 +195,7 @@ class MmaRegisters(Op):
     b_lead: int = attribute()
     b_stride: int = attribute()
     b_transposed: bool = attribute()
+    fresh: bool = attribute(default=False)
 
     @property
     def a_dtype(self) -> DType:

@@ -33,7 +33,8 @@ _TABLES = Path(__file__).parent / "configs"
 @dataclass(frozen=True, slots=True)
 class Shape:
     """What a choice depends on: sizes, which operands are contiguous along their first axis, bytes
-    of an element of the result, SMs, products in a batch."""
+    of an element of the result, SMs, products in a batch, bytes of an element of the operands,
+    how many products the matrix unit adds up before registers do (0: all)."""
 
     m: int
     n: int
@@ -43,12 +44,21 @@ class Shape:
     out_bytes: int
     sms: int
     batch: int = 1
+    in_bytes: int = 2
+    promote: int = 0
+
+    @property
+    def depth(self) -> int:
+        """Columns of K in a step: 128 bytes."""
+        return BK * 2 // self.in_bytes
 
     def key(self) -> str:
-        """The name of a row of the table."""
+        """The name of a row of the table; f8+P/ before 8-bit operands whose sums
+        of P products are added up in registers."""
         layout = "".join("t" if turned else "n" for turned in (self.a_t, self.b_t))
         batch = f"{self.batch}x" if self.batch > 1 else ""
-        return f"{layout}/{self.out_bytes}/{batch}{self.m}x{self.n}x{self.k}"
+        kind = "" if self.in_bytes == 2 else f"f8+{self.promote}/"
+        return f"{kind}{layout}/{self.out_bytes}/{batch}{self.m}x{self.n}x{self.k}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +154,22 @@ def measured(sms: int) -> dict[str, Config]:
 
 def candidates(shape: Shape) -> Iterator[Config]:
     """Every tile that fits. A `b` that is contiguous along N comes in panels of 64 columns."""
+    if shape.in_bytes == 1:
+        yield from eight_bits(shape)
+        return
     step = 16 if shape.b_t else 64
     for rows, math, widest in ((128, 2, 256), (256, 2, 128), (64, 1, 256)):
         for columns in range(step, widest + 1, step):
             yield fitted(rows, columns, math, shape.out_bytes)
+
+
+def eight_bits(shape: Shape) -> Iterator[Config]:
+    """The same for 8-bit operands, whose steps of K have as many bytes. Promoted sums take twice
+    the registers."""
+    forms = ((128, 2, 192), (64, 1, 192)) if shape.promote else ((128, 2, 256), (64, 1, 256))
+    for rows, math, widest in (*forms, (256, 2, 96 if shape.promote else 128)):
+        for columns in range(16, widest + 1, 16):
+            yield replace(fitted(rows, columns, math, shape.out_bytes), BK=shape.depth)
 
 
 def swapped(shape: Shape) -> Iterator[Config]:
@@ -155,7 +177,7 @@ def swapped(shape: Shape) -> Iterator[Config]:
     columns = max(16, -(-shape.m // 16) * 16)
     if 1 < shape.m <= 64 and not shape.a_t:
         for rows, math in ((64, 1), (128, 2), (256, 2)):
-            yield replace(fitted(rows, columns, math, shape.out_bytes), SWAP=True)
+            yield replace(fitted(rows, columns, math, shape.out_bytes), SWAP=True, BK=shape.depth)
 
 
 def shared_out(shape: Shape, most: int) -> Iterator[Config]:
@@ -170,9 +192,12 @@ def shared_out(shape: Shape, most: int) -> Iterator[Config]:
 def alternating(shape: Shape) -> Iterator[Config]:
     """Tiles of which each of two replicas does a whole one, its sums in 64 to 128 registers."""
     step = 16 if shape.b_t else 64
-    for rows, least, most in ((64, 128, 256), (128, 64, 128)):
+    # Promoted sums take twice the registers.
+    forms = ((64, 128, 192), (128, 64, 96)) if shape.promote else ((64, 128, 256), (128, 64, 128))
+    for rows, least, most in forms:
         for columns in range(least, most + 1, max(step, 32)):
-            yield fitted(rows, columns, 2, shape.out_bytes, pingpong=True)
+            found = fitted(rows, columns, 2, shape.out_bytes, pingpong=True)
+            yield replace(found, BK=shape.depth)
 
 
 def fitted(rows: int, columns: int, math: int, out_bytes: int, *, pingpong: bool = False) -> Config:
@@ -187,12 +212,12 @@ def fitted(rows: int, columns: int, math: int, out_bytes: int, *, pingpong: bool
 
 def cycles(c: Config, shape: Shape) -> float:
     """Estimated cycles of the busiest SM."""
-    multiply = c.BM * c.BN * c.BK / 2048
+    multiply = c.BM * c.BN * c.BK * shape.in_bytes / 4096
     alone = shape.m <= c.BM  # nobody else reads these columns of b
     high, wide = c.CLUSTER
-    read = (c.BM / wide + c.BN / high) * c.BK * 2 / FROM_L2
+    read = (c.BM / wide + c.BN / high) * c.BK * shape.in_bytes / FROM_L2
     if alone:
-        read = max(read, c.BN * c.BK * 2 / FROM_MEMORY)
+        read = max(read, c.BN * c.BK * shape.in_bytes / FROM_MEMORY)
     steps = -(-shape.k // c.BK)
     tiles = c.tiles(shape.m, shape.n) * shape.batch
     finish = FINISH + c.BM * c.BN / STORED

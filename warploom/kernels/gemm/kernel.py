@@ -4,32 +4,8 @@ tiles. `plain` takes what the copy engine cannot. Knows nothing of which shape d
 
 import warploom as wl
 from warploom.kernels.activation.kernel import gelu_by_erf
+from warploom.kernels.gemm.epilogue import finished, part_of
 from warploom.kernels.schedule import Grid
-
-
-@wl.function
-def part_of(x, batch, rows, columns):
-    """A window of a matrix; of matrix `batch` where x has three axes."""
-    return x[rows, columns] if len(x.shape) == 2 else x[batch, rows, columns]
-
-
-@wl.function
-def finished(part, epilogue, batch, row, column):
-    """Sums with all that an epilogue does to them, still f32; `row`, `column` is their place."""
-    bias, ACTIVATION, residual, alpha, beta, ROW_BIAS = epilogue
-    rows, columns = wl.ds(row, part.shape[0]), wl.ds(column, part.shape[1])
-    if alpha is not None:
-        part = part * alpha
-    if bias is not None:
-        along = rows if ROW_BIAS else columns
-        added = wl.load(bias[along] if len(bias.shape) == 1 else bias[batch, along]).cast(wl.f32)
-        part = part + (added[:, None] if ROW_BIAS else added[None, :])
-    if ACTIVATION is not None:
-        part = ACTIVATION(part)
-    if residual is not None:
-        added = wl.load(part_of(residual, batch, rows, columns)).cast(wl.f32)
-        part = part + (added if beta is None else added * beta)
-    return part
 
 
 @wl.function
@@ -71,6 +47,19 @@ def summed(ring, lo, hi, r, A_T, B_T, M, BN, BK, STAGES):
         acc = wl.dot_async(left, sb.T if B_T else sb, acc)
         item.release(after=acc, behind=1 if STAGES > 1 else 0)
     return acc.wait()
+
+
+@wl.function
+def promoted(ring, lo, hi, r, A_T, B_T, M, BN, BK, STAGES, PROMOTE):
+    """The same where the unit adds up PROMOTE columns at a time, and registers the rest: for
+    operands whose sums it rounds. Without PROMOTE it adds up all."""
+    if not PROMOTE:
+        return summed(ring, lo, hi, r, A_T, B_T, M, BN, BK, STAGES)
+    total = wl.zeros((M, BN), wl.f32)
+    for k in wl.range(lo, hi, PROMOTE):
+        end = wl.minimum(hi, k + PROMOTE)
+        total = total + summed(ring, k, end, r, A_T, B_T, M, BN, BK, STAGES)
+    return total
 
 
 @wl.struct
@@ -115,6 +104,8 @@ def gemm(
     residual: wl.Tensor = None,
     alpha: wl.f32 = None,
     beta: wl.f32 = None,
+    scale_a: wl.Tensor = None,
+    scale_b: wl.Tensor = None,
     ACTIVATION: wl.const = None,
     A_T: wl.const = False,
     B_T: wl.const = False,
@@ -128,15 +119,17 @@ def gemm(
     GROUP: wl.const = 8,
     DIRECT: wl.const = False,
     PINGPONG: wl.const = False,
+    PROMOTE: wl.const = 0,
 ):
-    """c[m, n] = ACTIVATION(alpha·Σ_k a[m, k]·b[k, n] + bias[n]) + beta·residual[m, n], all in f32
-    with one cast at the end. With a `c` of three axes the first one counts matrices, and what has
-    no such axis belongs to all of them. ROW_BIAS: it is bias[m].
+    """c[m, n] = ACTIVATION(alpha·scale_a[m]·scale_b[n]·Σ_k a[m, k]·b[k, n] + bias[n]) +
+    beta·residual[m, n], all in f32 with one cast at the end. With a `c` of three axes the first one
+    counts matrices, and what has no such axis belongs to all of them. ROW_BIAS: it is bias[m].
 
     A_T, B_T: the operand is contiguous along its first axis. Each of MATH replicas owns BM / MATH
     rows of a tile of BM x BN and writes them in slices of EN columns: through shared memory by the
     copy engine, or with DIRECT from registers, for a `c` that the engine cannot address. PINGPONG:
-    each owns every MATH-th tile instead, and multiplies while the others write.
+    each owns every MATH-th tile instead, and multiplies while the others write. PROMOTE: so many
+    columns of K at a time are added up by the matrix unit, and the rest in registers.
     """
     M = BM if PINGPONG else BM // MATH
     tile_a = wl.shared((BK, BM) if A_T else (BM, BK), a.dtype)
@@ -149,7 +142,8 @@ def gemm(
     grid = Grid(rows, columns, c.shape[0] if len(c.shape) == 3 else None, GROUP)
     wl.launch_dependents()
     wl.wait_for_previous()
-    K, epilogue = a.shape[-1], (bias, ACTIVATION, residual, alpha, beta, ROW_BIAS)
+    epilogue = (bias, ACTIVATION, residual, alpha, beta, scale_a, scale_b, ROW_BIAS)
+    K = a.shape[-1]
     target = (c, out, EN, DIRECT)
     with wl.roles():
         with wl.role("load", warps=1):
@@ -163,9 +157,9 @@ def gemm(
                     batch, i, j = grid.place(t)
                     if PINGPONG:
                         with unit.turn(r):
-                            sums = summed(ring, 0, K, 0, A_T, B_T, M, BN, BK, STAGES)
+                            sums = promoted(ring, 0, K, 0, A_T, B_T, M, BN, BK, STAGES, PROMOTE)
                     else:
-                        sums = summed(ring, 0, K, r, A_T, B_T, M, BN, BK, STAGES)
+                        sums = promoted(ring, 0, K, r, A_T, B_T, M, BN, BK, STAGES, PROMOTE)
                     row, column = i * BM + (0 if PINGPONG else r * M), j * BN
                     written(Held(sums), M, BN, epilogue, (batch, row, column), r * 2, target)
                 else:
@@ -186,6 +180,8 @@ def plain(
     residual: wl.Tensor = None,
     alpha: wl.f32 = None,
     beta: wl.f32 = None,
+    scale_a: wl.Tensor = None,
+    scale_b: wl.Tensor = None,
     ACTIVATION: wl.const = None,
     BM: wl.const = 32,
     BN: wl.const = 64,
@@ -200,7 +196,7 @@ def plain(
         left = wl.load(part_of(a, batch, rows, k)).cast(wl.f32)
         right = wl.load(part_of(b, batch, k, columns)).cast(wl.f32)
         acc = wl.fma(left[:, None], right[None, :], acc)
-    epilogue = (bias, ACTIVATION, residual, alpha, beta, False)
+    epilogue = (bias, ACTIVATION, residual, alpha, beta, scale_a, scale_b, False)
     made = finished(acc, epilogue, batch, row, column)
     wl.store(part_of(c, batch, rows, columns), made.cast(c.dtype))
 
@@ -228,6 +224,16 @@ def _pingpong(make):
     a, b, out = make.randn((200, 136), wl.bf16), make.randn((136, 72), wl.bf16), (200, 72)
     constants = {"B_T": False, "BM": 64, "BN": 64, "EN": 64, "STAGES": 3, "PINGPONG": True}
     return gemm.launch(3).call(a, b, make.empty(out, wl.bf16), **constants)
+
+
+@gemm.example("scaled")
+def _scaled(make):
+    """8-bit floats with a factor for each row and one for each column."""
+    a, b = make.randn((72, 400), wl.f8e4m3), make.randn((104, 400), wl.f8e5m2)
+    rows, columns = make.randn((72,), wl.f32), make.randn((104,), wl.f32)
+    tiles = {"BM": 64, "BN": 64, "BK": 128, "EN": 64, "STAGES": 2, "MATH": 1, "PROMOTE": 256}
+    out, scales = make.empty((72, 104), wl.bf16), {"scale_a": rows, "scale_b": columns}
+    return gemm.launch(2).call(a, b.T, out, B_T=True, **scales, **tiles)
 
 
 @gemm.example("whole")

@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from warploom.base.dtypes import DType
+from warploom.base.dtypes import DType, bf16
 from warploom.base.errors import error
+from warploom.base.target import product_of
 from warploom.kernels import arguments
-from warploom.runtime import argument_class, memory
+from warploom.runtime import argument_class, arrays, memory
 from warploom.runtime.arrays import View
 
-DTYPES = ("f16", "bf16")
+DTYPES = ("f16", "bf16", "f8e4m3", "f8e5m2")
 _AXES = {"a": "M K", "b": "K N", "out": "M N", "bias": "N", "residual": "M N"}
 UNIT = 16  # bytes: what the copy engine asks of addresses and strides
 _told: list[str] = []
@@ -45,7 +46,7 @@ def checked(views: dict[str, Any]) -> tuple[int, ...]:
     size = arguments.sizes("matmul", **axes)
     _check_dtypes(views)
     if "out" in views:
-        _check_overlaps(views)
+        check_overlaps(views)
     return (*batch, size["M"], size["N"])
 
 
@@ -54,8 +55,9 @@ def _check_dtypes(views: Mapping[str, View]) -> None:
     others = {name: views.get(name) for name in ("out", "bias", "residual")}
     arguments.dtypes("matmul", arguments.FLOATS, **others)
     left, right = views["a"].dtype, views["b"].dtype
+    together = product_of(left, right) is not None
     arguments.require(
-        left == right, "matmul", f"`a` is {left} and `b` is {right}", hint="cast one of them"
+        together, "matmul", f"`a` is {left} and `b` is {right}", hint="cast one of them"
     )
 
 
@@ -68,10 +70,39 @@ def result_dtype(dtype: Any) -> DType:
     return made
 
 
-def _check_overlaps(views: Mapping[str, View]) -> None:
+def scaled(name: str, scale: Any, extent: int) -> tuple[float, View | None]:
+    """A factor of an operand: as a number, or as one for each of its `extent` rows or columns (of
+    which there may be one, for all). The other is 1 or None.
+
+    Raises ShapeError T201, T202.
+    """
+    if scale is None or isinstance(scale, int | float):
+        return 1.0 if scale is None else float(scale), None
+    if not getattr(scale, "shape", (1,)):
+        scale = scale.reshape(1)
+    view = arrays.read(scale, name)
+    arguments.dtypes("matmul", ("f32",), **{name: view})
+    along = [axis for axis, size in enumerate(view.shape) if size != 1]
+    fits = not along or (len(along) == 1 and view.shape[along[0]] == extent)
+    operand, axis = name[-1], "rows" if name == "scale_a" else "columns"
+    arguments.require(
+        fits,
+        "matmul",
+        f"`{name}` has the shape {list(view.shape)}, and `{operand}` has {extent} {axis}",
+        hint=f"pass one f32 for each of the {axis}, or one for all",
+    )
+    return 1.0, view.repeated(along[0] if along else None, extent)
+
+
+def result_of(a: DType) -> DType:
+    """The element type of a result that nobody asked for: that of `a`, for 8-bit floats bf16."""
+    return bf16 if a.is_f8 else a
+
+
+def check_overlaps(views: Mapping[str, View]) -> None:
     """Blocks read operands and bias while others write; a residual is read by who writes there."""
     out = views["out"]
-    for name in ("a", "b", "bias"):
+    for name in ("a", "b", "bias", "scale_a", "scale_b"):
         arguments.require(
             name not in views or not argument_class.shares_memory(views[name], out),
             "matmul",
@@ -92,7 +123,9 @@ def fold(views: dict[str, View]) -> None:
             views["bias"] = views["bias"].first
     rows = [name for name in ("a", "out", "residual") if name in views]
     whole = all(len(views[name].shape) == 3 for name in rows)
-    if whole and len(views["b"].shape) == 2 and not _in_batch(views.get("bias")):
+    scale = views.get("scale_a")
+    each = scale is not None and scale.strides[0] != 0  # row has a factor of its own
+    if whole and not each and len(views["b"].shape) == 2 and not _in_batch(views.get("bias")):
         merged = {name: views[name].merged for name in rows}
         if all(merged.values()):
             views.update({name: view for name, view in merged.items() if view is not None})
@@ -140,6 +173,21 @@ def obstacle(name: str, view: View) -> str:
             what + f"no multiple of {UNIT}: "
             f"allocate that axis with a stride of {longer} elements and pass a view"
         )
+    return ""
+
+
+def order_obstacle(a: View, b: View) -> str:
+    """Why the matrix unit cannot read operands as they lie; empty where it can."""
+    can = product_of(a.dtype, b.dtype)
+    assert can is not None
+    if can.turned:
+        return ""
+    for name, view, along in (("a", a, along_rows(a)), ("b", b, not along_rows(b))):
+        if along:
+            other = "M" if name == "a" else "N"
+            fix = "pass a copy of it" if name == "a" else "pass a copy as [N, K], transposed"
+            kind = f"`{name}` of {view.dtype}"
+            return f"{kind} is contiguous along {other}, and the unit reads it along K: {fix}"
     return ""
 
 

@@ -13,9 +13,13 @@ def matmul(
     alpha: float = 1.0,
     beta: float = 1.0,
     activation: Callable[[np.ndarray], np.ndarray] | None = None,
+    scale_a: np.ndarray | float = 1.0,
+    scale_b: np.ndarray | float = 1.0,
 ) -> np.ndarray:
-    """activation(alpha · a · b + bias) + beta · residual, of every product of a batch."""
+    """activation(alpha · scale_a · scale_b · a · b + bias) + beta · residual, of every product of a
+    batch; scales are numbers, [M, 1] and [1, N]."""
     y = alpha * (a.astype(np.float64) @ b.astype(np.float64))
+    y = y * np.asarray(scale_a, np.float64) * np.asarray(scale_b, np.float64)
     if bias is not None:
         y = y + bias.astype(np.float64)[..., None, :]
     if activation is not None:

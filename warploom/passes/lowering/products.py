@@ -5,11 +5,12 @@ instructions"."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import copysign
 from typing import Any
 
 from warploom.base.errors import error
 from warploom.ir.op import Value
-from warploom.ir.ops import tile, wgmma
+from warploom.ir.ops import scalar, tile, wgmma
 from warploom.ir.types import SharedTile, Tile
 from warploom.passes.lowering.context import Lowering, lowers
 from warploom.passes.lowering.shared import address_of, type_of
@@ -83,11 +84,12 @@ def dot(lower: Lowering, op: wgmma.Dot) -> None:
     acc = lower.whole(op.acc)
     lower.build.add(wgmma.Fence())
     step = _STEP_BYTES // b.kind.dtype.bytes
-    right_form = b.form("b")
+    right_form, at_zero = b.form("b"), _begins_at_zero(op.acc)
     for number, at in enumerate(range(0, k, step)):
         right = address_of(lower, op.b, lower.build.const(b.byte_of(0, at)))
         for block in range(rows // _BLOCK):
             where: dict[str, Any] = {"acc": acc, "b": right, "block": block, "n": n, **right_form}
+            where["fresh"] = number == 0 and at_zero
             if a is None:
                 assert fragment is not None
                 made = wgmma.MmaRegisters(a=fragment, step=number, **where)
@@ -97,6 +99,18 @@ def dot(lower: Lowering, op: wgmma.Dot) -> None:
             acc = lower.build.emit(made, op.result.name)
     lower.build.add(wgmma.Commit())
     lower.put(op.result, acc)
+
+
+def _begins_at_zero(acc: Value) -> bool:
+    """Whether an accumulator is known to hold zeros, which the unit then need not read."""
+    begun = acc.owner
+    if not isinstance(begun, wgmma.Begin):
+        return False
+    made = begun.acc.owner
+    if not isinstance(made, tile.Splat) or not isinstance(made.value.owner, scalar.Const):
+        return False
+    number = made.value.owner.number
+    return number == 0 and copysign(1, number) > 0
 
 
 @lowers(wgmma.Begin)

@@ -49,17 +49,19 @@ def _products(t: Translator, op: wgmma.Mma | wgmma.MmaRegisters) -> _Begin:
     if t.warps != _WARPGROUP:
         raise ValueError(f"a product runs in {_WARPGROUP} warps, not in {t.warps}")
     acc, d = t.slot(op.acc), t.slot(op.result)
-    extents, block = regs_of(op.acc).extents, op.block
+    extents, block, fresh = regs_of(op.acc).extents, op.block, op.fresh
+    sums = regs_of(op.acc).dtype.numpy
 
     def begin(s: Slots, m: Batch, run: Callable[[], np.ndarray] | None) -> None:
         value = s[acc]
         if type(value) is not Accumulator:
             if not m.actor.fenced:
                 sync_faults.no_fence(m, op)
-            value = Accumulator(dense(value), extents)
+            held = np.zeros((1,) * 5, sums) if fresh else dense(value)
+            value = Accumulator(held, extents)
         s[d] = value
         if run is not None:
-            m.actor.matrix.issue(Product(op, value, block, run))
+            m.actor.matrix.issue(Product(op, value, block, run, fresh))
 
     return begin
 

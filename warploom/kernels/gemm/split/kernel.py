@@ -3,7 +3,7 @@ the last of those that share a tile adds up what all of them left. Knows no shap
 """
 
 import warploom as wl
-from warploom.kernels.gemm.kernel import Held, filled, summed, written
+from warploom.kernels.gemm.kernel import Held, filled, promoted, written
 from warploom.kernels.schedule import Grid, Shares
 
 
@@ -37,6 +37,8 @@ def split_gemm(
     counts: wl.Tensor = None,
     alpha: wl.f32 = None,
     beta: wl.f32 = None,
+    scale_a: wl.Tensor = None,
+    scale_b: wl.Tensor = None,
     ACTIVATION: wl.const = None,
     A_T: wl.const = False,
     B_T: wl.const = False,
@@ -49,6 +51,7 @@ def split_gemm(
     MATH: wl.const = 2,
     GROUP: wl.const = 8,
     DIRECT: wl.const = False,
+    PROMOTE: wl.const = 0,
 ):
     """As `gemm` for one matrix. parts [2 · blocks, BM, BN] f32 need no values; counts
     [tiles · MATH] i32 are 0 before and after. A block leaves its sums in parts[2 · block + 1] where
@@ -64,7 +67,7 @@ def split_gemm(
     grid, shares = Grid(rows, columns, GROUP=GROUP), Shares(rows * columns, STEPS)
     wl.launch_dependents()
     wl.wait_for_previous()
-    epilogue = (bias, ACTIVATION, residual, alpha, beta, ROW_BIAS)
+    epilogue = (bias, ACTIVATION, residual, alpha, beta, scale_a, scale_b, ROW_BIAS)
     target = (c, out, EN, DIRECT)
     with wl.roles():
         with wl.role("load", warps=1):
@@ -76,7 +79,9 @@ def split_gemm(
             for at in wl.tiles(shares):
                 tile, lo, hi = shares.part(at)
                 _, i, j = grid.place(tile)
-                sums = summed(ring, lo * BK, hi * BK, r, A_T, B_T, M, BN, BK, STAGES)
+                sums = promoted(
+                    ring, lo * BK, hi * BK, r, A_T, B_T, M, BN, BK, STAGES, PROMOTE
+                )
                 place = 0, i * BM + r * M, j * BN
                 if hi - lo == STEPS:
                     written(Held(sums), M, BN, epilogue, place, r * 2, target)
