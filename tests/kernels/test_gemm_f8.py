@@ -8,7 +8,7 @@ from tests.kernels.conftest import ROUNDING
 from warploom.base.errors import LaunchError, ShapeError
 from warploom.kernels import gemm
 from warploom.kernels.activation.kernel import silu
-from warploom.kernels.gemm import config, operands, reference
+from warploom.kernels.gemm import config, kernel, operands, reference
 
 E4M3, E5M2 = ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2
 PAIRS = [(E4M3, E4M3), (E4M3, E5M2), (E5M2, E4M3), (E5M2, E5M2)]
@@ -37,7 +37,7 @@ def run(device, a, b, dtype=np.float32, **options):
 
 
 @pytest.mark.parametrize("kinds", PAIRS, ids=lambda pair: "-".join(t.__name__ for t in pair))
-@pytest.mark.parametrize("promote", [0, 128])
+@pytest.mark.parametrize("promote", [0, 128, 256])
 def test_pairs_are_exact_where_their_sums_are(device, kinds, promote):
     a, b = integers((72, 272), kinds[0]), integers((104, 272), kinds[1], 1)
     assert np.array_equal(run(device, a, b, promote=promote), reference.matmul(a, b.T))
@@ -55,10 +55,10 @@ def test_shapes(device, close, m, n, k, out):
 
 @pytest.mark.parametrize("rows", [64, 128, 256])
 @pytest.mark.parametrize("columns", [16, 64, 96, 192])
-@pytest.mark.parametrize("promote", [0, 128])
+@pytest.mark.parametrize("promote", [0, 128, 256])
 def test_tiles(device, rows, columns, promote):
     """Every element of every tile comes from its own row and column, in one tile or several."""
-    shape = config.Shape(rows + 8, columns + 8, 160, False, True, 4, 132, 1, 1, promote > 0)
+    shape = config.Shape(rows + 8, columns + 8, 160, False, True, 4, 132, 1, 1, promote)
     fitting = {(c.BM, c.BN): c for c in config.candidates(shape)}
     if (rows, columns) not in fitting:
         pytest.skip("a tile that is no candidate")
@@ -95,6 +95,28 @@ def test_scales(device, close, name, swap):
     expected = reference.matmul(a, b.T, **scales)
     most = np.abs(np.asarray(scales["scale_a"]) * np.asarray(scales["scale_b"]))
     close(made, expected, most * LOST * reference.error_scale(a, b.T) + 1e-5)
+
+
+@pytest.mark.case("C01")
+@pytest.mark.parametrize("stages", [1, 2, 3])
+@pytest.mark.parametrize("steps", [1, 2, 3, 4, 5, 7])
+def test_trip_counts(device, stages, steps):
+    """Short sums of one to three steps, the last one ragged, over several tiles of a block."""
+    a, b = integers((192, 32 * steps), E4M3, steps), integers((64, 32 * steps), E4M3, stages)
+    for promote in (32, 64, 96):
+        out = device.empty((192, 64), np.float32)
+        tiles = {"BM": 64, "BN": 64, "BK": 32, "EN": 32, "MATH": 1, "STAGES": stages}
+        kernel.gemm[2](device.put(a), device.put(b).T, out, B_T=True, PROMOTE=promote, **tiles)
+        assert np.array_equal(device.get(out), reference.matmul(a, b.T)), promote
+
+
+def test_steps_dealt_to_blocks(device, close):
+    a, b = draw((72, 1040), E4M3), draw((104, 1040), E4M3, 1)
+    rows = np.linspace(0.5, 2, 72, dtype=np.float32)
+    chosen = config.Config(64, 64, 64, 2, 1, BK=128, SPLIT=7)
+    made = run(device, a, b, scale_a=rows, promote=256, config=chosen)
+    expected = reference.matmul(a, b.T, scale_a=rows[:, None])
+    close(made, expected, 4 * LOST * reference.error_scale(a, b.T))
 
 
 def test_a_scale_of_rank_0(device):
@@ -178,7 +200,7 @@ def test_what_is_refused(golden):
         "scale of rows": lambda: gemm.matmul(a, b.T, scale_a=np.ones(31, np.float32)),
         "scale of columns": lambda: gemm.matmul(a, b.T, scale_b=np.ones((48, 1, 2), np.float32)),
         "scale dtype": lambda: gemm.matmul(a, b.T, scale_a=np.ones(1, np.float64)),
-        "promote": lambda: gemm.matmul(a, b.T, promote=64),
+        "promote": lambda: gemm.matmul(a, b.T, promote=192),
         "result": lambda: gemm.matmul(a, b.T, dtype=E4M3),
     }
     texts = []
@@ -193,7 +215,7 @@ def test_promotion_halves_no_bits():
     """Both ways of adding have the bound; the simulator's f32 sums differ by f32 roundings only."""
     a, b = draw((64, 1024), E4M3), draw((64, 1024), E4M3, 1)
     out = [np.empty((64, 64), np.float32) for _ in range(2)]
-    for promote, made in zip((0, 128), out, strict=True):
+    for promote, made in zip((0, 256), out, strict=True):
         gemm.matmul(a, b.T, made, promote=promote)
     scale = reference.error_scale(a, b.T)
     assert (np.abs(out[0] - out[1]) <= 2.0**-20 * scale).all()

@@ -168,7 +168,7 @@ def eight_bits(shape: Shape) -> Iterator[Config]:
     the registers."""
     forms = ((128, 2, 192), (64, 1, 192)) if shape.promote else ((128, 2, 256), (64, 1, 256))
     for rows, math, widest in (*forms, (256, 2, 96 if shape.promote else 128)):
-        for columns in range(16, widest + 1, 16):
+        for columns in (*range(16, 64, 16), *range(64, widest + 1, 32)):
             yield replace(fitted(rows, columns, math, shape.out_bytes), BK=shape.depth)
 
 

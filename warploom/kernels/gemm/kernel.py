@@ -36,15 +36,21 @@ def filled(ring, a, b, batch, i, j, lo, hi, A_T, B_T, BM, BN, BK):
 
 
 @wl.function
+def multiplied(item, acc, r, A_T, B_T):
+    """Begin acc + the product of rows r·M … of an item."""
+    (sa, sb), M = item, acc.shape[0]
+    left = (sa.T if A_T else sa)[wl.ds(r * M, M), :]
+    return wl.dot_async(left, sb.T if B_T else sb, acc)
+
+
+@wl.function
 def summed(ring, lo, hi, r, A_T, B_T, M, BN, BK, STAGES):
     """The sums of rows r·M … of a tile, k from lo to hi, out of the items of a ring, one product
     behind the last."""
     acc = wl.zeros((M, BN), wl.f32)
     for _ in wl.range(lo, hi, BK):
         item = ring.take()
-        sa, sb = item
-        left = (sa.T if A_T else sa)[wl.ds(r * M, M), :]
-        acc = wl.dot_async(left, sb.T if B_T else sb, acc)
+        acc = multiplied(item, acc, r, A_T, B_T)
         item.release(after=acc, behind=1 if STAGES > 1 else 0)
     return acc.wait()
 
@@ -57,8 +63,14 @@ def promoted(ring, lo, hi, r, A_T, B_T, M, BN, BK, STAGES, PROMOTE):
         return summed(ring, lo, hi, r, A_T, B_T, M, BN, BK, STAGES)
     total = wl.zeros((M, BN), wl.f32)
     for k in wl.range(lo, hi, PROMOTE):
-        end = wl.minimum(hi, k + PROMOTE)
-        total = total + summed(ring, k, end, r, A_T, B_T, M, BN, BK, STAGES)
+        if PROMOTE == BK:
+            item = ring.take()
+            part = multiplied(item, wl.zeros((M, BN), wl.f32), r, A_T, B_T)
+            item.release(after=part)
+            total = total + part.wait()
+        else:
+            end = wl.minimum(hi, k + PROMOTE)
+            total = total + summed(ring, k, end, r, A_T, B_T, M, BN, BK, STAGES)
     return total
 
 

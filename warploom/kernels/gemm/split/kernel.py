@@ -79,9 +79,7 @@ def split_gemm(
             for at in wl.tiles(shares):
                 tile, lo, hi = shares.part(at)
                 _, i, j = grid.place(tile)
-                sums = promoted(
-                    ring, lo * BK, hi * BK, r, A_T, B_T, M, BN, BK, STAGES, PROMOTE
-                )
+                sums = promoted(ring, lo * BK, hi * BK, r, A_T, B_T, M, BN, BK, STAGES, PROMOTE)
                 place = 0, i * BM + r * M, j * BN
                 if hi - lo == STEPS:
                     written(Held(sums), M, BN, epilogue, place, r * 2, target)
