@@ -122,6 +122,22 @@ def half(x, item):
 
 
 @wl.kernel
+def skipping(x: wl.Tensor, n: wl.i32):
+    """A pipe whose items a role passes by, as many as its block's number."""
+    ring = wl.pipe(2, wl.shared((16, 64), x.dtype), deliver="one", cluster=True)
+    with wl.roles():
+        with wl.role("load", warps=1):
+            for _ in wl.range(n):
+                with ring.put() as item:
+                    own(x, item)
+        with wl.role("read", warps=1):
+            ring.skip(wl.program_id(0))
+            for _ in wl.range(n - 1):
+                with ring.get() as item:
+                    item.load()
+
+
+@wl.kernel
 def met(n: wl.i32, ONE: wl.const, OTHER: wl.const):
     with wl.roles():
         with wl.role("one", warps=1):
@@ -190,6 +206,10 @@ def test_refused(name, golden):
 @pytest.mark.parametrize("name", PIPES)
 def test_refused_pipes(name, golden):
     refused(name, golden, lambda: piped.launch(2, cluster=2).check(X, 3, *PIPES[name]))
+
+
+def test_a_count_of_items_that_differs(golden):
+    refused("P037", golden, lambda: skipping.launch(2, cluster=2).check(X, 3))
 
 
 @pytest.mark.parametrize("name", ROLES)

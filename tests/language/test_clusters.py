@@ -154,6 +154,51 @@ def test_items_that_a_cluster_fills(device, stages, cluster):
 
 
 @wl.kernel
+def dealt(x: wl.Tensor, y: wl.Tensor, z: wl.Tensor, steps: wl.i32, STAGES: wl.const):
+    """Items dealt in turn to two replicas, as all blocks of a cluster do alike. Two producers: one
+    copies its part of a tile for all blocks, one stores a tile of its own block."""
+    slots = [wl.shared((32, 32), wl.f32), wl.shared((8, 32), wl.f32)]
+    ring = wl.pipe(STAGES, slots=slots, deliver="one", cluster=True)
+    PART = 32 // wl.cluster_size()
+    part, block = wl.cluster_rank() * PART, wl.program_id(0)
+    with wl.roles():
+        with wl.role("load", warps=1):
+            for k in wl.range(steps):
+                with ring.put() as (all, _):
+                    piece = x[wl.ds(part, PART), wl.ds(k * 32, 32)]
+                    wl.copy_async(piece, all[wl.ds(part, PART), :], multicast=wl.cluster_mask(0))
+        with wl.role("store", warps=2):
+            for k in wl.range(steps):
+                with ring.put() as (_, own):
+                    own.store(wl.full((8, 32), 1, wl.f32) * (k + 10 * block).cast(wl.f32))
+        with wl.role("add", warps=2, replicas=2) as r:
+            total, marks = wl.zeros((32, 32), wl.f32), wl.zeros((8, 32), wl.f32)
+            for k in wl.range(steps):
+                if k % 2 == r:
+                    with ring.get() as (all, own):
+                        total = total + all.load()
+                        marks = marks + own.load()
+                else:
+                    ring.skip(1)
+            wl.store(y[block, r, wl.ds(0, 32), wl.ds(0, 32)], total)
+            wl.store(z[block, r, wl.ds(0, 8), wl.ds(0, 32)], marks)
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3, 4])
+@pytest.mark.parametrize("cluster", [1, 2, 4])
+def test_items_dealt_to_one_replica_of_each_block(device, stages, cluster):
+    for steps in sorted({0, 1, stages, stages + 1, 2 * stages + 1}):
+        x = (np.arange(32 * 32 * steps, dtype=np.float32) % 29).reshape(32, -1)
+        y, z = device.empty((4, 2, 32, 32), np.float32), device.empty((4, 2, 8, 32), np.float32)
+        dealt.launch(4, cluster=cluster)(device.put(x), y, z, steps, stages)
+        pieces = x.reshape(32, steps, 32)
+        for block, r in itertools.product(range(4), range(2)):
+            assert np.array_equal(device.get(y)[block, r], pieces[:, r::2].sum(1))
+            mark = sum(k + 10 * block for k in range(r, steps, 2))
+            assert (device.get(z)[block, r] == mark).all()
+
+
+@wl.kernel
 def crossed(a: wl.Tensor, b: wl.Tensor, c: wl.Tensor, S: wl.const):
     """c = a · bᵀ: blocks of a row of the cluster share a, those of a column share b."""
     ring = wl.pipe(S, [wl.shared((64, 64), a.dtype), wl.shared((64, 64), b.dtype)], cluster=True)

@@ -43,6 +43,8 @@ def _check_even(block: Block, varying: _Varying, uneven: Op | None) -> None:
     for op in block.ops:
         if uneven is not None and _together(op):
             raise _uneven(op, uneven)
+        if isinstance(op, Skip) and op.cluster and op.count in varying:
+            raise _uneven(op, op)
         within = op if _divides(op, varying) else uneven
         for inner in op.regions():
             _check_even(inner, varying, within)
@@ -58,12 +60,13 @@ def _divides(op: Op, varying: _Varying) -> bool:
 
 def _uneven(op: Op, outer: Op) -> Error:
     what = "`wl.cluster_sync()`" if isinstance(op, cluster.Sync) else "an item of a cluster's pipe"
-    where = "loop" if isinstance(outer, Loop) else "branch"
+    where = "loop" if isinstance(outer, Loop) else "count" if op is outer else "branch"
+    why = Span.at(outer.loc, label=f"this {where} is not the same for all of them")
+    spans = (why,) if op is outer else (Span.at(op.loc), why)
     return error(
         "P037",
         f"blocks of one cluster may come to {what} unequally often",
-        Span.at(op.loc),
-        Span.at(outer.loc, label=f"this {where} is not the same for all of them"),
+        *spans,
         hint="let it depend on the number of the cluster, `wl.program_id(0) // wl.cluster_size(0)`,"
         " not on that of the block",
     )
