@@ -102,7 +102,7 @@ class Config:
 
     def constants(self) -> dict[str, Any]:
         """The compile-time arguments of the kernel."""
-        return {k: v for k, v in self.row().items() if k not in ("SWAP", "PDL", "CLUSTER", "SPLIT")}
+        return dict(_constants(self))
 
     def shares(self, shape: "Shape") -> int:
         """Blocks that share the steps of all tiles, each one or more; 0 where tiles stay whole."""
@@ -133,10 +133,17 @@ class Config:
 
 
 @lru_cache(maxsize=1024)
+def _constants(tile: Config) -> tuple[tuple[str, Any], ...]:
+    """Asked for at each launch."""
+    elsewhere = ("SWAP", "PDL", "CLUSTER", "SPLIT")
+    return tuple((name, value) for name, value in tile.row().items() if name not in elsewhere)
+
+
+@lru_cache(maxsize=1024)
 def choose(shape: Shape, batch_invariant: bool = False) -> Config:
     """The tile for a product. `batch_invariant`: of those whose sums do not depend on its rows."""
     found = measured(shape.sms).get(shape.key())
-    if found is not None and not (batch_invariant and (found.SWAP or found.SPLIT)):
+    if found is not None and not (batch_invariant and found.SPLIT):
         return found
     found = min(candidates(shape), key=lambda c: (round(cycles(c, shape)), c.BM, -c.BN))
     return replace(found, PDL=shape.m > found.BM and cycles(found, shape) < SHORT)

@@ -7,6 +7,7 @@ axis before them counts the products of a batch.
 import os
 import sys
 from collections.abc import Mapping
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -108,7 +109,8 @@ def check_overlaps(views: Mapping[str, View]) -> None:
             "matmul",
             f"`out` overlaps `{name}`, which other blocks still read",
         )
-    arguments.in_place_or_apart("matmul", out, residual=views.get("residual"))
+    if "residual" in views:
+        arguments.in_place_or_apart("matmul", out, residual=views["residual"])
 
 
 def fold(views: dict[str, View]) -> None:
@@ -135,15 +137,15 @@ def _in_batch(bias: View | None) -> bool:
     return bias is not None and len(bias.shape) == 2
 
 
-def strides(view: View) -> tuple[int, ...]:
-    """Strides in elements, those that move nothing as in a row-major array."""
-    return argument_class.canonical_strides(view.shape, view.strides)
-
-
 def fast_axis(view: View) -> int:
     """The contiguous one of a matrix's axes: -2, -1, or 0 where there is none."""
-    found = argument_class.letters(strides(view)).find("1")
-    axis = found - len(view.shape)
+    return _fast_axis(view.shape, view.strides)
+
+
+@lru_cache(maxsize=4096)
+def _fast_axis(shape: tuple[int, ...], given: tuple[int, ...]) -> int:
+    found = argument_class.letters(argument_class.canonical_strides(shape, given)).find("1")
+    axis = found - len(shape)
     return axis if found >= 0 and axis >= -2 else 0
 
 
@@ -154,21 +156,28 @@ def along_rows(view: View) -> bool:
 
 def obstacle(name: str, view: View) -> str:
     """Why the copy engine cannot move a matrix, and what to do; empty where it can."""
-    if 0 in view.shape:
+    return _obstacle(name, view.shape, view.strides, view.dtype.bytes, view.address % UNIT)
+
+
+@lru_cache(maxsize=4096)
+def _obstacle(
+    name: str, shape: tuple[int, ...], given: tuple[int, ...], width: int, past: int
+) -> str:
+    if 0 in shape:
         return ""
-    if (past := view.address % UNIT) != 0:
+    if past:
         return f"`{name}` starts {past} bytes past a multiple of {UNIT}: pass a copy of it"
-    steps, fast = strides(view), fast_axis(view)
+    steps, fast = argument_class.canonical_strides(shape, given), _fast_axis(shape, given)
     if not fast:
         return f"no axis of `{name}` is contiguous (strides {steps}): pass a copy of it"
-    for axis, (extent, step) in enumerate(zip(view.shape, steps, strict=True)):
-        size = step * view.dtype.bytes
+    for axis, (extent, step) in enumerate(zip(shape, steps, strict=True)):
+        size = step * width
         if extent == 1 or axis - len(steps) == fast or not (size % UNIT or size < 0):
             continue
         what = f"`{name}` has a stride of {size} bytes along axis {axis}, "
         if size < 0:
             return what + "which is negative: pass a copy of it"
-        longer = -(-size // UNIT) * UNIT // view.dtype.bytes
+        longer = -(-size // UNIT) * UNIT // width
         return (
             what + f"no multiple of {UNIT}: "
             f"allocate that axis with a stride of {longer} elements and pass a view"
