@@ -85,9 +85,9 @@ class Held:
 
 
 @wl.function
-def written(sums, M, BN, epilogue, place, slot, target):
-    """Write sums (`Held`, or what gives columns as it does) to c in slices of EN columns, by way of
-    two slots of `out` from `slot` on."""
+def written(sums, M, BN, epilogue, place, target):
+    """Write sums (`Held`, or what gives columns as it does) to c in slices of EN columns: by way of
+    `out` while the role goes on, or with DIRECT from registers."""
     (batch, row, column), (c, out, EN, DIRECT) = place, target
     SLICES = (BN + EN - 1) // EN
     for e in wl.unroll(SLICES):
@@ -97,14 +97,9 @@ def written(sums, M, BN, epilogue, place, slot, target):
         if DIRECT:
             wl.store(window, part)
         else:
-            stage = out[slot + e % 2]
-            with wl.one_thread():
-                # After an odd number of slices the last one lies in this slot too.
-                wl.copy_wait(pending=0 if e == 0 and SLICES % 2 else 1, reads=True)
-            stage.store(part)
-            with wl.one_thread():
-                wl.copy_async(stage, window)
-                wl.copy_commit()
+            with out.put() as slot:
+                slot.store(part)
+                wl.copy_async(slot, window)
 
 
 @wl.kernel
@@ -149,7 +144,8 @@ def gemm(
     deliver = "one" if PINGPONG else "all"
     ring = wl.pipe(STAGES, slots=[tile_a, tile_b], deliver=deliver, cluster=True)
     unit = wl.turns(MATH) if PINGPONG else None
-    out = None if DIRECT else wl.shared((M, EN), c.dtype, slots=2 * MATH)
+    part = None if DIRECT else wl.shared((M, EN), c.dtype)
+    out = None if DIRECT else wl.pipe(2, slots=[part], to=wl.copy_engine)
     rows, columns = (c.shape[-2] + BM - 1) // BM, (c.shape[-1] + BN - 1) // BN
     grid = Grid(rows, columns, c.shape[0] if len(c.shape) == 3 else None, GROUP)
     wl.launch_dependents()
@@ -173,14 +169,11 @@ def gemm(
                     else:
                         sums = promoted(ring, 0, K, r, A_T, B_T, M, BN, BK, STAGES, PROMOTE)
                     row, column = i * BM + (0 if PINGPONG else r * M), j * BN
-                    written(Held(sums), M, BN, epilogue, (batch, row, column), r * 2, target)
+                    written(Held(sums), M, BN, epilogue, (batch, row, column), target)
                 else:
                     ring.skip((K + BK - 1) // BK)
                 if PINGPONG:
                     whose = (whose + 1) % MATH
-            if not DIRECT:
-                with wl.one_thread():
-                    wl.copy_wait()
 
 
 @wl.kernel

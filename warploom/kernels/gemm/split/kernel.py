@@ -61,7 +61,8 @@ def split_gemm(
     tile_a = wl.shared((BK, BM) if A_T else (BM, BK), a.dtype)
     tile_b = wl.shared((BN, BK) if B_T else (BK, BN), b.dtype)
     ring = wl.pipe(STAGES, slots=[tile_a, tile_b], cluster=True)
-    out = None if DIRECT else wl.shared((M, EN), c.dtype, slots=2 * MATH)
+    part = None if DIRECT else wl.shared((M, EN), c.dtype)
+    out = None if DIRECT else wl.pipe(2, slots=[part], to=wl.copy_engine)
     rows, columns = (c.shape[0] + BM - 1) // BM, (c.shape[1] + BN - 1) // BN
     STEPS = (a.shape[1] + BK - 1) // BK
     grid, shares = Grid(rows, columns, GROUP=GROUP), Shares(rows * columns, STEPS)
@@ -82,7 +83,7 @@ def split_gemm(
                 sums = promoted(ring, lo * BK, hi * BK, r, A_T, B_T, M, BN, BK, STAGES, PROMOTE)
                 place = 0, i * BM + r * M, j * BN
                 if hi - lo == STEPS:
-                    written(Held(sums), M, BN, epilogue, place, r * 2, target)
+                    written(Held(sums), M, BN, epilogue, place, target)
                 else:
                     mine = 2 * wl.program_id(0) + (1 if lo == 0 else 0)
                     wl.store(parts[mine, wl.ds(r * M, M), wl.ds(0, BN)], sums)
@@ -90,11 +91,8 @@ def split_gemm(
                     count = tile * MATH + r
                     if wl.atomic_add(counts[count], 1, order="acq_rel") == last - first:
                         left = Left(parts, first, last, r * M, M)
-                        written(left, M, BN, epilogue, place, r * 2, target)
+                        written(left, M, BN, epilogue, place, target)
                         wl.store(counts[count], 0)
-            if not DIRECT:
-                with wl.one_thread():
-                    wl.copy_wait()
 
 
 @split_gemm.example
