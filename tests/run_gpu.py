@@ -2,7 +2,7 @@
 
 Nothing needs to be installed: the checkout is put on the path. Prints one table (a row a folder)
 and writes it as JSON with --out. Exit codes: 0 all passed, 1 something failed or hung, 2 no GPU
-or no test ran.
+or no test ran, 130 interrupted (what had run by then is shown and written).
 """
 
 import argparse
@@ -44,7 +44,18 @@ class Collector:
 
     notes: Path
     results: dict[str, Result] = field(default_factory=dict)
+    limit_s: float = TIMEOUT_S
+    interrupted: bool = False
+    ended: set[str] = field(default_factory=set)
     started: dict[str, float] = field(default_factory=dict)
+
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Know the time limit, which the caller may have changed."""
+        self.limit_s = float(config.getoption("timeout", None) or TIMEOUT_S)
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Remember that somebody gave up. (xdist stops by an exception of its own that is one.)"""
+        self.interrupted = self.interrupted or excinfo.type is KeyboardInterrupt
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
@@ -59,6 +70,14 @@ class Collector:
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Remember when a test began: a worker that is killed cannot say."""
         self.started[nodeid] = time.monotonic()
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        """Remember which tests came to their end."""
+        self.ended.add(nodeid)
+
+    def outcomes(self) -> dict[str, Result]:
+        """The results, without those of tests that were cut off before anything went wrong."""
+        return {i: r for i, r in self.results.items() if i in self.ended or r.outcome != "passed"}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the worst outcome of a test's phases."""
@@ -78,7 +97,7 @@ class Collector:
         if reason is not None:
             return "failed", f"GPU context lost: {reason}"
         waited = time.monotonic() - self.started.get(report.nodeid, time.monotonic())
-        return ("hung" if waited >= 0.9 * TIMEOUT_S else "failed"), text
+        return ("hung" if waited >= 0.9 * self.limit_s else "failed"), text
 
     def _reasons(self) -> list[tuple[str, str]]:
         """(test, reason) for each worker that left by itself."""
@@ -171,12 +190,15 @@ def main() -> int:
         collector = Collector(Path(folder) / "notes")
         began = time.monotonic()
         code = int(pytest.main(pytest_arguments(extra), plugins=[collector]))
-    table = table_of(collector.results)
-    bad = {i: r for i, r in collector.results.items() if r.outcome in ("failed", "hung")}
+    results = collector.outcomes()
+    table = table_of(results)
+    bad = {i: r for i, r in results.items() if r.outcome in ("failed", "hung")}
     print("\n" + (render(table) if table else "no test ran"))
     for nodeid, result in bad.items():
         print(f"{result.outcome}: {nodeid}")
-    if not any(row[c] for row in table.values() for c in COLUMNS if c != "skipped"):
+    if collector.interrupted:
+        code = 130
+    elif not any(row[c] for row in table.values() for c in COLUMNS if c != "skipped"):
         code = 2
     elif bad or code:
         code = 1

@@ -61,6 +61,81 @@ def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+# What the GPU says after each test, in the place of a real one.
+SETTLING = """
+import os, pytest
+from warploom.testing import devices
+
+class Settled:
+    broken = False
+    def synchronise(self):
+        if Settled.broken:
+            raise RuntimeError("an illegal\\naddress")
+
+devices.GpuDevice = Settled
+"""
+CONTEXTS = """
+import pytest
+from warploom.testing import devices
+
+@pytest.mark.gpu
+def test_breaks(): devices.GpuDevice.broken = True
+@pytest.mark.gpu
+def test_after(): assert not devices.GpuDevice.broken
+@pytest.mark.gpu
+def test_crashes():
+    import os, signal
+    os.kill(os.getpid(), signal.SIGSEGV)
+"""
+
+
+def test_a_broken_context_is_booked_to_its_test_and_the_rest_goes_on(project: Path) -> None:
+    (project / "tests" / "part" / "test_kinds.py").write_text(CONTEXTS)
+    (project / "conftest.py").write_text(SETTLING)
+    result = run(project, "-p", "warploom.testing.plugin", "--out", "gpu.json", "-n", "1")
+    assert result.returncode == 1, result.stdout + result.stderr
+    record = json.loads((project / "gpu.json").read_text())
+    found = {f["test"].split("::")[1]: f for f in record["failures"]}
+    assert set(found) == {"test_breaks", "test_crashes"}
+    text = found["test_breaks"]["text"]
+    assert text == "GPU context lost: RuntimeError: an illegal address"
+    # A worker that dies at once, without a note, has not hung.
+    assert found["test_crashes"]["outcome"] == "failed"
+    assert record["folders"]["tests/part"]["passed"] == 1
+
+
+def test_the_time_limit_of_the_caller_counts(project: Path) -> None:
+    result = run(project, "--timeout", "1", "-n", "1", "-k", "hangs", "--out", "gpu.json")
+    assert result.returncode == 1
+    (failure,) = json.loads((project / "gpu.json").read_text())["failures"]
+    assert failure["outcome"] == "hung"
+
+
+def test_an_interrupt_is_130_and_keeps_what_had_run(project: Path) -> None:
+    (project / "tests" / "part" / "test_kinds.py").write_text(
+        "import pytest\n\n@pytest.mark.gpu\ndef test_good(): pass\n"
+        "@pytest.mark.gpu\ndef test_gives_up(): raise KeyboardInterrupt\n"
+    )
+    result = run(project, "-n", "0", "--out", "gpu.json")
+    assert result.returncode == 130, result.stdout
+    record = json.loads((project / "gpu.json").read_text())
+    assert record["exit"] == 130 and record["folders"]["tests/part"]["passed"] == 1
+
+
+def test_stopping_at_the_first_failure_is_no_interrupt(project: Path) -> None:
+    assert run(project, "-n", "1", "-x", "-k", "bad or good").returncode == 1
+
+
+def test_a_test_by_its_name_and_a_wrong_option(project: Path) -> None:
+    name = "tests/part/test_kinds.py::test_good"
+    result = run(project, "-n", "0", name)
+    assert result.returncode == 0
+    assert (
+        "tests/part        1 " in " ".join(result.stdout.split("  ")) or "passed" in result.stdout
+    )
+    assert run(project, "--no-such-option").returncode == 2
+
+
 @pytest.mark.slow
 def test_each_outcome_is_told_apart(project: Path) -> None:
     result = run(project, "--out", "made/gpu.json")
