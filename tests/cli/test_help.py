@@ -1,11 +1,12 @@
 """Each verb answers --help, and the entry stays light: it loads no verb and no library."""
 
+import re
 import subprocess
 import sys
 
 import pytest
 
-from warploom.cli.verbs import VERBS
+from warploom.cli.verbs import FIRST_STEPS, INSTEAD, VERBS, find
 
 
 def warploom(*words: str) -> subprocess.CompletedProcess[str]:
@@ -27,6 +28,25 @@ def test_help_lists_every_verb_on_stdout() -> None:
     for verb in VERBS:
         assert f"  {verb.name} " in result.stdout
         assert verb.summary in result.stdout
+
+
+def test_help_is_a_verb_too_and_shows_first_steps() -> None:
+    assert warploom("help").stdout == warploom("--help").stdout
+    assert warploom("help", "run").stdout == warploom("run", "--help").stdout
+    steps = [line for line in FIRST_STEPS.splitlines() if line.startswith("  warploom ")]
+    assert len(steps) >= 3
+    for step in steps:
+        assert find(step.split()[1]) is not None
+
+
+def test_words_that_are_tried_for_a_verb_name_what_there_is() -> None:
+    for word, text in INSTEAD.items():
+        assert find(word) is None, f"{word} is a verb now"
+        for verb in re.findall(r"`warploom (\w+)", text):
+            assert find(verb) is not None
+    result = warploom("check", "x.py:k")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "there is no verb `check`; `warploom run KERNEL --checked`" in result.stderr
 
 
 def test_version() -> None:

@@ -1,6 +1,5 @@
 """The verbs about kernels: run, show, explain, cache, doctor, and how KERNEL is found."""
 
-import io
 import json
 import sys
 from pathlib import Path
@@ -9,56 +8,8 @@ from typing import Any
 
 import pytest
 
-from warploom.cli import __main__ as entry
 from warploom.cli import doctor, explain
 from warploom.runtime import driver, nvrtc
-
-SOURCE = """
-import numpy as np
-import warploom as wl
-
-@wl.kernel
-def double(x: wl.Tensor, y: wl.Tensor, N: wl.const = 16):
-    start = wl.program_id(0) * N
-    wl.store(y[wl.ds(start, N)], wl.load(x[wl.ds(start, N)]) * 2)
-
-@double.example
-def small(make):
-    return double.launch(2).call(make.arange(20, wl.f32), make.empty(20, wl.f32))
-
-@double.example("unwritten")
-def unwritten(make):
-    return double.launch(2).call(make.empty(20, wl.f32), make.empty(20, wl.f32))
-
-@wl.kernel
-def plain(x: wl.Tensor):
-    wl.store(x[wl.ds(0, 4)], wl.zeros((4,), wl.f32))
-
-number = 3
-"""
-
-
-@pytest.fixture
-def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file with kernels, in the current directory."""
-    path = tmp_path / "weave.py"
-    path.write_text(SOURCE)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("WARPLOOM_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("WARPLOOM_DEVICE", "sim")
-    return path
-
-
-@pytest.fixture
-def say(capsys: pytest.CaptureFixture[str]) -> Any:
-    """Run a command line; returns code, stdout, stderr."""
-
-    def run(*words: str) -> tuple[int, str, str]:
-        code = entry.main(words)
-        shown = capsys.readouterr()
-        return code, shown.out, shown.err
-
-    return run
 
 
 def test_run_tells_what_was_written(file: Path, say: Any) -> None:
@@ -90,92 +41,6 @@ def test_a_checked_run_answers_with_its_exit_code(file: Path, say: Any) -> None:
     data = json.loads(out)
     assert (code, data["verdict"], data["example"]) == (1, "findings", "unwritten")
     assert data["findings"][0]["code"] == "M002"
-
-
-STOPS = """
-import warploom as wl
-
-@wl.function
-def twice(t):
-    # the same again
-    return t + t
-
-@wl.function
-def unused(t):
-    return t
-
-@wl.kernel
-def run(x: wl.Tensor, y: wl.Tensor, N: wl.const = 8):
-    t = wl.load(x[
-        wl.ds(0, N)])
-    if N == 7:
-        t = unused(t)
-    wl.store(y[wl.ds(0, N)], twice(t))
-
-@run.example
-def small(make):
-    return run.launch(1).call(make.arange(8, wl.f32), make.empty(8, wl.f32))
-"""
-
-
-@pytest.fixture
-def stops(file: Path, monkeypatch: pytest.MonkeyPatch, say: Any) -> Any:
-    """Run the kernel with stops and commands; returns code, stdout, stderr."""
-    (file.parent / "stops.py").write_text(STOPS)
-
-    def run(commands: str, *words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.stdin", io.StringIO(commands))
-        breaks = [part for word in words for part in ("--break", word)]
-        return say("run", "stops.py:run", *breaks)
-
-    return run
-
-
-def test_break_stops_before_lines_of_the_kernel_and_of_its_functions(stops: Any) -> None:
-    code, out, err = stops("p t\nc\np t\nnext\nc\n", "stops.py:19", "./stops.py:7")
-    assert (code, err) == (0, "")
-    said = out.split("(warploom) ")
-    assert said[0] == "stops.py:19, block (0, 0, 0): wl.store(y[wl.ds(0, N)], twice(t))\n"
-    assert said[1] == "t = [0. 1. 2. 3. 4. 5. 6. 7.] (f32 (8,))\n"
-    assert said[2] == "stops.py:7, block (0, 0, 0): return t + t\n"
-    assert said[3] == said[1]
-    assert said[5].endswith("y: f32 8, from 0 to 14, mean 7\n")
-
-
-def test_break_in_the_middle_of_a_statement_stops_before_it(stops: Any) -> None:
-    assert stops("c\n", "stops.py:16")[1].startswith("stops.py:15, block (0, 0, 0): t = wl.load(")
-
-
-@pytest.mark.parametrize("command", ["quit", "c"])
-def test_break_takes_part_in_checked_runs(stops: Any, say: Any, command: str) -> None:
-    stops("")
-    sys.stdin = io.StringIO(f"{command}\n")
-    code, out, _ = say("run", "stops.py:run", "--checked", "--break", "stops.py:19")
-    assert "stops.py:19, block" in out
-    assert code == (130 if command == "quit" else 0)
-
-
-NOWHERE = {
-    "not of this variant": "stops.py:18",
-    "no statement": "stops.py:6",
-    "no function of the kernel": "stops.py:11",
-    "another file": "weave.py:8",
-    "no line": "stops.py:x",
-    "no file": "12",
-}
-
-
-@pytest.mark.parametrize("name", NOWHERE)
-def test_break_where_nothing_can_stop(stops: Any, golden: Any, name: str) -> None:
-    code, out, err = stops("", NOWHERE[name])
-    assert (code, out) == (2, "")
-    golden(err, f"break: {name}")
-
-
-def test_break_on_a_gpu_is_refused(file: Path, say: Any, golden: Any) -> None:
-    code, out, err = say("run", "weave.py:double", "--break", "weave.py:8", "--device", "gpu")
-    assert (code, out) == (2, "")
-    golden(err)
 
 
 @pytest.mark.parametrize("level", ["tile", "roles", "machine", "cuda", "ptx", "sass"])
@@ -285,7 +150,7 @@ def test_the_cache_lists_explains_and_clears(file: Path, say: Any) -> None:
     assert rows[0]["kernel"] == "double"
     facts = json.loads(say("cache", "info", "--json", "-")[1])
     assert (facts["entries"], facts["writable"]) == (2, True)
-    file.write_text(SOURCE.replace("* 2", "* 3"))
+    file.write_text(file.read_text().replace("* 2", "* 3"))
     code, out, _ = say("cache", "explain", "weave.py:double")
     assert code == 1
     assert "the nearest entry is" in out

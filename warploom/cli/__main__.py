@@ -12,12 +12,14 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 from warploom.base.errors import CheckError, Error
-from warploom.cli.verbs import INTERRUPTED, NO, UNUSABLE, VERBS, Verb, find
+from warploom.cli.verbs import FIRST_STEPS, INSTEAD, INTERRUPTED, NO, UNUSABLE, VERBS, Verb, find
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns 0 fine, 1 the answer is no, 2 unusable, 130 interrupted."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["help"]:
+        words = [*words[1:2], "--help"]
     verb = find(words[0]) if words else None
     if verb is None:
         return _without_verb(words)
@@ -66,6 +68,7 @@ def _without_verb(words: list[str]) -> int:
     if words and not words[0].startswith("-"):
         near = difflib.get_close_matches(words[0], [verb.name for verb in VERBS], n=1)
         hint = f"; did you mean `{near[0]}`?" if near else ""
+        hint = f"; {INSTEAD[words[0]]}" if words[0] in INSTEAD else hint
         print(f"warploom: there is no verb `{words[0]}`{hint}", file=sys.stderr)
         print("verbs: " + " ".join(verb.name for verb in VERBS), file=sys.stderr)
         return UNUSABLE
@@ -85,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="warploom",
         usage="warploom VERB …",
         description="Kernels for GPUs in Python, a machine to check them on, and an engine.",
-        epilog=f"verbs (`warploom VERB --help` for its options):\n{table}\n\n"
+        epilog=f"verbs (`warploom VERB --help` for its options):\n{table}\n\n{FIRST_STEPS}\n\n"
         "exit codes: 0 fine, 1 the answer is no, 2 could not run or wrong usage, 130 interrupted",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -1,7 +1,10 @@
 """`--json FILE`: one object to a file, or to stdout for `-`."""
 
 import json
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -26,3 +29,21 @@ def unwritable(target: str, why: OSError) -> Exception:
     """What a verb raises for a file of `--json` that the system refuses."""
     text = f"cannot write {target}: {why.strerror or why}"
     return error("H021", text, hint="--json takes a file in a folder that exists, or - for stdout")
+
+
+@contextmanager
+def kept_clean(path: str | None) -> Iterator[None]:
+    """Where the JSON text goes to stdout, let all else go to stderr: what a kernel prints on either
+    device, and a prompt."""
+    if path != "-":
+        yield
+        return
+    sys.stdout.flush()
+    held = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(held, 1)
+        os.close(held)

@@ -46,7 +46,9 @@ def add_parser(commands: Any) -> None:
         "simulator; may be given several times",
     )
     parser.add_argument("--checked", action="store_true", help="check the run on the simulator")
-    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="checked runs to make")
+    parser.add_argument(
+        "--seeds", type=int, metavar="N", help="checked runs to make, each in another order"
+    )
     parser.add_argument("--json", metavar="FILE", help=json_file.HELP)
 
 
@@ -60,13 +62,18 @@ def run(options: argparse.Namespace) -> int:
         raise error("H021", "--checked works on the simulator", hint="leave out --device")
     if stops and device != SIM:
         raise error("H033", "--break works on the simulator", hint="leave out --device")
+    if options.seeds is not None and not options.checked:
+        raise error("H021", "--seeds counts checked runs", hint="add --checked")
+    if options.seeds is not None and options.seeds < 1:
+        raise error("H021", f"--seeds {options.seeds}: at least one run")
     call = found.call(device)
     if stops:
         call = call.stopping(*stops)
     if options.checked:
         return _checked(found, call, options)
     start = time.perf_counter()
-    call.run()
+    with json_file.kept_clean(options.json):
+        call.run()
     seconds = time.perf_counter() - start
     rows = written(call)
     if options.json:
@@ -90,7 +97,8 @@ def _stop(word: str) -> tuple[str, int]:
 
 
 def _checked(found: kernel_name.Found, call: Call, options: argparse.Namespace) -> int:
-    findings: Findings = call.check(seeds=options.seeds)
+    with json_file.kept_clean(options.json):
+        findings: Findings = call.check(seeds=options.seeds or 1)
     findings.example = found.example or next(iter(found.kernel.examples), None)
     if options.json:
         json_file.write(options.json, findings.json())
@@ -111,7 +119,7 @@ def _line(row: dict[str, Any]) -> str:
 def written(call: Call) -> list[dict[str, Any]]:
     """Facts of each array that a launch wrote: dtype, shape, least, largest, mean, not finite."""
     arguments = call.arguments
-    variant = call.kernel.variant(arguments, call.launcher.warps)
+    variant = call.kernel.variant(arguments, call.launcher.warps, call.launcher.cluster)
     rows: list[dict[str, Any]] = []
     for index in variant.written:
         view = arguments.values[index]

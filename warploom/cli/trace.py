@@ -35,7 +35,8 @@ def run(options: argparse.Namespace) -> int:
     """Run and print; returns the exit code."""
     found = kernel_name.find(options.kernel)
     device = places.parse(options.device) if options.device else places.default()
-    made = found.call(device).trace(options.blocks, options.events)
+    with json_file.kept_clean(options.json):
+        made = found.call(device).trace(options.blocks, options.events)
     if options.json:
         json_file.write(options.json, {"schema": SCHEMA, "device": device, **made.json()})
     if options.json != "-":

@@ -37,6 +37,24 @@ VERBS = (
     Verb("cache", "list, explain and clear compiled kernels"),
 )
 
+# Words that are tried for a verb, and what does what they mean.
+INSTEAD = {
+    "check": "`warploom run KERNEL --checked` checks a run on the simulator",
+    "compile": "`warploom show KERNEL --level cuda` (or ptx, sass) compiles without a GPU",
+    "profile": "`warploom trace KERNEL` tells what the roles did, `warploom bench` measures suites",
+    "debug": "`warploom run KERNEL --break FILE:LINE` stops before a line",
+    "chat": '`warploom generate MODEL "a prompt"` answers',
+    "list": "`warploom models list` and `warploom cache list` list what there is",
+    "version": "`warploom --version`",
+}
+
+FIRST_STEPS = """\
+first steps (KERNEL is FILE.py:kernel or package.module:kernel, with @name for one example):
+  warploom doctor
+  warploom generate smollm2-135m "What is the capital of France?"
+  warploom run examples/02_softmax.py:softmax --checked
+  warploom explain wl.load"""
+
 
 def find(name: str) -> Verb | None:
     """The verb of this name."""
