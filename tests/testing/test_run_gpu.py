@@ -92,7 +92,8 @@ def test_crashes():
 def test_a_broken_context_is_booked_to_its_test_and_the_rest_goes_on(project: Path) -> None:
     (project / "tests" / "part" / "test_kinds.py").write_text(CONTEXTS)
     (project / "conftest.py").write_text(SETTLING)
-    result = run(project, "-p", "warploom.testing.plugin", "--out", "gpu.json", "-n", "1")
+    plugin = ("-p", "warploom.testing.plugin", "--timeout", "60")
+    result = run(project, *plugin, "--out", "gpu.json", "-n", "1")
     assert result.returncode == 1, result.stdout + result.stderr
     record = json.loads((project / "gpu.json").read_text())
     found = {f["test"].split("::")[1]: f for f in record["failures"]}
