@@ -51,6 +51,7 @@ def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         tests=str(ROOT / "tests"), project=str(project), arguments=list(arguments)
     )
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
+    environment["PYTHONPATH"] = str(ROOT)
     return subprocess.run(
         [sys.executable, "-c", script],
         cwd=project,
