@@ -33,6 +33,28 @@ def test_grid(device, rows, columns, batch, group, blocks):
 
 
 @wl.kernel
+def marked(out: wl.Tensor, rows: wl.i32, columns: wl.i32, G: wl.const):
+    """out[row, column] += 1 for every tile, in rows and columns around the grid too."""
+    grid = Grid(rows, columns, None, GROUP=G)
+    for t in wl.tiles(grid):
+        _, row, column = grid.place(t)
+        wl.store(out[row, column], wl.load(out[row, column]) + 1)
+
+
+@pytest.mark.parametrize("cluster", [(2, 1), (1, 2), (2, 2), (4, 1)])
+@pytest.mark.parametrize("group", [1, 3])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (7, 4), (8, 3), (0, 5)])
+def test_grid_of_clusters(device, rows, columns, group, cluster):
+    """Every tile once, and those past the edge that fill the last clusters."""
+    high, wide = cluster
+    out = device.put(np.zeros((rows + high, columns + wide), np.int32))
+    marked.launch((3 * high, wide), cluster=cluster)(out, rows, columns, G=group)
+    expected = np.zeros((rows + high, columns + wide), np.int32)
+    expected[: -(-rows // high) * high, : -(-columns // wide) * wide] = 1
+    assert np.array_equal(device.get(out), expected)
+
+
+@wl.kernel
 def shared(out: wl.Tensor, tiles: wl.i32, steps: wl.i32, MOST: wl.const):
     """out[block, number]: tile, lo, hi of each part, and the first and last block of the tile."""
     shares = Shares(tiles, steps)

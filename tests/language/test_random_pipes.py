@@ -1,6 +1,7 @@
 """Random programs of roles and pipes: chains in which roles hand items on, with more consumers at
-every pipe, any stages, shares and trip counts. Each is checked on several schedules, and every
-consumer folds what it sees in an order-sensitive way, held against plain counting."""
+every pipe, any stages, shares and trip counts, in one block or in all blocks of a cluster, which
+fill the first pipe for each other. Each is checked on several schedules, and every consumer folds
+what it sees in an order-sensitive way, held against plain counting."""
 
 import importlib.util
 import itertools
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-ROWS, COLUMNS = 8, 32
+ROWS, COLUMNS = 16, 32
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,8 @@ def sink_of(number: int, link: Link, which: int, sink: Sink, first: int) -> list
         f'with wl.role("sink{number}_{which}", warps={sink.warps}, replicas={sink.replicas}) as r:'
     )
     zero = f"total = wl.zeros(({ROWS}, {COLUMNS}), wl.i32)"
-    write = f"wl.store(y[{first} + r, wl.ds(0, {ROWS}), wl.ds(0, {COLUMNS})], total)"
+    place = f"y[block, {first} + r, wl.ds(0, {ROWS}), wl.ds(0, {COLUMNS})]"
+    write = f"wl.store({place}, total)"
     uses = consumed(pipe, sink.behind, sink.take, FOLD)
     if not link.one:
         return [head, *indented([zero, *walk(uses), write], 1)]
@@ -136,17 +138,21 @@ def sink_of(number: int, link: Link, which: int, sink: Sink, first: int) -> list
 def source_of(chain: tuple[Link, ...]) -> str:
     """The text of the kernel."""
     tile = f"[wl.shared(({ROWS}, {COLUMNS}), wl.i32)]"
-    lines = [
-        f"p{i} = wl.pipe({k.stages}, slots={tile}, deliver={'one' if k.one else 'all'!r})"
+    lines = ["block = wl.program_id(0)", f"PART = {ROWS} // wl.cluster_size()"]
+    lines += [
+        f"p{i} = wl.pipe({k.stages}, slots={tile}, deliver={'one' if k.one else 'all'!r}, "
+        f"cluster={i == 0 and k.by_copy})"
         for i, k in enumerate(chain)
     ]
     last = chain[-1]
     if last.turns:
         lines.append(f"unit = wl.turns({last.sinks[0].replicas})")
     window = f"x[t * (steps + 1) + k, wl.ds(0, {ROWS}), wl.ds(0, {COLUMNS})]"
-    fill = (
-        f"wl.copy_async({window}, slot)" if chain[0].by_copy else f"slot.store(wl.load({window}))"
-    )
+    part = "wl.ds(wl.cluster_rank() * PART, PART)"
+    fill = f"slot.store(wl.load({window}))"
+    if chain[0].by_copy:
+        window = f"x[t * (steps + 1) + k, {part}, wl.ds(0, {COLUMNS})]"
+        fill = f"wl.copy_async({window}, slot[{part}, :], multicast=wl.cluster_mask(0))"
     roles = [
         f'with wl.role("source", warps={1 if chain[0].by_copy else 2}):',
         *indented(walk(["with p0.put() as slot:", f"    {fill}"]), 1),
@@ -211,18 +217,21 @@ def expected_of(chain: tuple[Link, ...], x: np.ndarray, tiles: int, steps: int) 
     return np.stack(found)
 
 
-def run(chain: tuple[Link, ...], tiles: int, steps: int, device, folder: Path) -> None:
+def run(
+    chain: tuple[Link, ...], cluster: int, tiles: int, steps: int, device, folder: Path
+) -> None:
     text = source_of(chain)
     kernel = loaded(text, folder).chain
     shape = (max(1, tiles * (steps + 1)), ROWS, COLUMNS)
     x = np.random.default_rng(steps).integers(-(2**31), 2**31, shape, np.int32)
-    expected = expected_of(chain, x, tiles, steps)
+    expected = np.stack([expected_of(chain, x, tiles, steps)] * cluster)
     y = device.put(np.zeros_like(expected))
-    kernel[1](device.put(x), y, tiles, steps)
+    kernel.launch(cluster, cluster=cluster)(device.put(x), y, tiles, steps)
     assert np.array_equal(device.get(y), expected), text
     if device.name == "sim":
         again = np.zeros_like(expected)
-        findings = kernel.launch(1).check(x, again, tiles, steps, seeds=2)
+        launcher = kernel.launch(cluster, cluster=cluster)
+        findings = launcher.check(x, again, tiles, steps, seeds=2)
         assert findings.clean, f"{findings.text()}\n{text}"
         assert np.array_equal(again, expected), text
 
@@ -234,16 +243,17 @@ few = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 many = settings(few, max_examples=200)
+CLUSTERS = st.sampled_from([1, 2])
 
 
 @few
-@given(chain=links(), tiles=st.integers(0, 4), steps=st.integers(0, 6))
-def test_random_chains(device, tmp_path, chain, tiles, steps):
-    run(chain, tiles, steps, device, tmp_path)
+@given(chain=links(), cluster=CLUSTERS, tiles=st.integers(0, 4), steps=st.integers(0, 6))
+def test_random_chains(device, tmp_path, chain, cluster, tiles, steps):
+    run(chain, cluster, tiles, steps, device, tmp_path)
 
 
 @pytest.mark.slow
 @many
-@given(chain=links(), tiles=st.integers(0, 5), steps=st.integers(0, 9))
-def test_many_random_chains(device, tmp_path, chain, tiles, steps):
-    run(chain, tiles, steps, device, tmp_path)
+@given(chain=links(), cluster=CLUSTERS, tiles=st.integers(0, 5), steps=st.integers(0, 9))
+def test_many_random_chains(device, tmp_path, chain, cluster, tiles, steps):
+    run(chain, cluster, tiles, steps, device, tmp_path)
