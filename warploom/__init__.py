@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from warploom.language.channel import channel
     from warploom.language.cluster import cluster_mask, cluster_rank, cluster_size, cluster_sync
     from warploom.language.control import range, unroll
-    from warploom.language.copy import copy_async, copy_commit, copy_wait
+    from warploom.language.copy import copy_async, copy_bulk, copy_commit, copy_prefetch, copy_wait
     from warploom.language.debug import clock, device_assert, device_print
     from warploom.language.flag import signal, wait
     from warploom.language.function import function
@@ -88,7 +88,7 @@ if TYPE_CHECKING:
     from warploom.language.schedule import tiles
     from warploom.language.shared import shared
     from warploom.language.structs import struct
-    from warploom.language.tensor import ds, gather, load, store
+    from warploom.language.tensor import ds, gather, load, prefetch, store
     from warploom.language.tile import (
         all,
         any,
@@ -130,7 +130,7 @@ _MODULES = {
     "language.channel": "channel",
     "language.cluster": "cluster_mask cluster_rank cluster_size cluster_sync",
     "language.control": "range unroll",
-    "language.copy": "copy_async copy_commit copy_wait",
+    "language.copy": "copy_async copy_bulk copy_commit copy_prefetch copy_wait",
     "language.debug": "clock device_assert device_print",
     "language.flag": "signal wait",
     "language.function": "function",
@@ -145,7 +145,7 @@ _MODULES = {
     "language.schedule": "tiles",
     "language.shared": "shared",
     "language.structs": "struct",
-    "language.tensor": "ds gather load store",
+    "language.tensor": "ds gather load prefetch store",
     "language.tile": "all any arange argmax argmin cat full max min sum zeros",
     "language.turns": "turns",
     "language.types": "Tensor const",
@@ -205,8 +205,10 @@ __all__ = [
     "cluster_sync",
     "const",
     "copy_async",
+    "copy_bulk",
     "copy_commit",
     "copy_engine",
+    "copy_prefetch",
     "copy_wait",
     "cos",
     "device_assert",
@@ -250,6 +252,7 @@ __all__ = [
     "num_programs",
     "one_thread",
     "pipe",
+    "prefetch",
     "program_id",
     "range",
     "rcp",

@@ -16,7 +16,7 @@ def sizes(source, index, **given):
     body = f"m = wl.program_id(0) * B\nt = wl.load(x[{index}])\nwl.store(x[{index}], t)"
     text = source.body(body, x="f32 1", B=8, **given)
     (line,) = [line for line in text.splitlines() if "tile.load" in line]
-    return line.split("sizes=")[1].split("]")[0]
+    return line.split("sizes=")[1].split(", cache")[0]
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,7 @@ BODIES = {
     "wl_float32": ("F024", "a = wl.zeros(4, wl.float32)"),
     "wl_dot": ("F024", "a = wl.dot(wl.zeros((4, 4), wl.f32), wl.zeros((4, 4), wl.f32))"),
     "wl_thread_id": ("F026", "a = wl.thread_id(0)"),
+    "wl_threadIdx": ("F024", "a = wl.threadIdx"),
     "arange_from_to": ("F026", "a = wl.arange(0, 4)"),
     "none_as_value": ("T020", "a = n + None"),
     "text_as_value": ("T015", "a = n + 'x'"),

@@ -4,6 +4,13 @@ import pytest
 
 from tests.frontend.test_roles import GET, PUT, as_kernel, in_roles, lowered
 
+THREAD = """
+ints, f32s = wl.shared((64, 64), wl.i32), wl.shared((64, 64), wl.f32)
+bar = wl.barrier()
+plain, small = wl.shared((64, 64), wl.bf16, swizzle=0), wl.shared((20,), wl.bf16)
+with wl.one_thread():
+    """
+
 MISTAKES = {
     "P027 sync": "bar = wl.named_barrier(128)\nwith wl.one_thread():\n    bar.sync()",
     "P027 ballot": "with wl.one_thread():\n    t = wl.lane_id()",
@@ -15,18 +22,46 @@ MISTAKES = {
     "T015 lane": "t = wl.shuffle(wl.thread_id(), wl.thread_id().cast(wl.f32))",
     "T015 scope": "wl.fence('grid')",
     "T015 space": "wl.fence_async('local')",
+    "T004 reduce": THREAD + "wl.copy_async(f32s, y[wl.ds(0, 64), wl.ds(0, 64)], reduce='min')",
+    "T004 fill": "def kernel(i: wl.Tensor):\n"
+    "    ints, bar = wl.shared((64, 64), wl.i32), wl.barrier()\n"
+    "    with wl.one_thread():\n"
+    "        wl.copy_async(i[wl.ds(0, 64), wl.ds(0, 64)], ints, barrier=bar, fill='nan')",
+    "T015 reduce": THREAD
+    + "wl.copy_async(x[wl.ds(0, 64), wl.ds(0, 64)], tile, barrier=bar, reduce='add')",
+    "T015 fill": THREAD
+    + "wl.copy_async(x[wl.ds(0, 64), wl.ds(0, 64)], tile, barrier=bar, fill='one')",
+    "T015 bulk": THREAD + "wl.copy_bulk(tile, tile)",
+    "T005 bulk": THREAD + "wl.copy_bulk(x[0, wl.ds(0, 64)], tile, barrier=bar)",
+    "T006 bulk": THREAD + "wl.copy_bulk(x[wl.ds(0, 64), wl.ds(0, 64)], tile, barrier=bar)",
+    "P006 bulk": THREAD + "wl.copy_bulk(x[0, wl.ds(0, 4096)], tile)",
+    "P020 bulk": "wl.copy_bulk(x[0, wl.ds(0, 4096)], tile)",
+    "P020 prefetch": "wl.copy_prefetch(x[0, wl.ds(0, 64)])",
+    "P027 prefetch": "with wl.one_thread():\n    wl.prefetch(x[0, wl.ds(0, 64)])",
+    "T015 level": "wl.prefetch(x[0, wl.ds(0, 64)], 'L3')",
+    "T015 cache": "t = wl.load(x[0, wl.ds(0, 64)], cache='keep')",
+    "T011 prefetch": "wl.prefetch(x[0, wl.ds(0, 64)], mask=wl.arange(32) > 3)",
+    "T004 prefetch": "wl.prefetch(x[0, wl.ds(0, 64)], mask=wl.arange(64))",
 }
 
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_report(source, golden, name):
-    error = source.refused(as_kernel(MISTAKES[name]), x="bf16 n1", y="bf16 n1")
+    error = source.refused(as_kernel(MISTAKES[name]), x="bf16 n1", y="bf16 n1", i="i32 n1")
     assert [report.code for report in error.reports] == [name.split()[0]], str(error)
     golden(str(error), name)
 
 
 LOWERED = {
     "P028 before": in_roles(PUT, GET, before="wl.named_barrier(128).sync()"),
+    "L010 bulk stride": THREAD + "wl.copy_bulk(x[wl.ds(0, 4096), 0], plain, bar)",
+    "L010 bulk swizzle": THREAD + "wl.copy_bulk(x[0, wl.ds(0, 4096)], tile, bar)",
+    "L010 bulk turned": THREAD + "wl.copy_bulk(x[0, wl.ds(0, 4096)], plain.T, bar)",
+    "L010 bulk part": THREAD + "wl.copy_bulk(x[0, wl.ds(0, 2048)], plain[:, wl.ds(32, 32)], bar)",
+    "L010 prefetch": THREAD + "wl.copy_prefetch(x[wl.ds(0, 64), 0])",
+    "L010 prefetch box": THREAD + "wl.copy_prefetch(x[wl.ds(0, 64), wl.ds(0, 257)])",
+    "L020 size": THREAD + "wl.copy_bulk(x[0, wl.ds(0, 20)], small, bar)",
+    "L020 start": THREAD + "wl.copy_bulk(x[0, wl.ds(n, 4096)], plain, bar)",
     "P029": in_roles(
         PUT, GET, before="wl.store(y[0, wl.ds(0, 128)], wl.thread_id().cast(wl.bf16))"
     ),

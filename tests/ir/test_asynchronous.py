@@ -29,7 +29,7 @@ first=(-1, -1,), barrier=(-1, -1,)] {
       %bar: barriers<1> = mbarrier.at(%bars, %slot)
       mbarrier.expect(%bar) [bytes=32768]
       %s: shared<bf16 128x128 @01 (128x128; 2 B; swizzle 128)> = shared.slot(%a, %slot)
-      tma.load(%x, [%z, %n], %s, %bar, _) [sizes=(128, 128,), cache="evict_last"]
+      tma.load(%x, [%z, %n], %s, %bar, _) [sizes=(128, 128,), cache="evict_last", fill="zero"]
       control.yield([])
     }
     control.yield([])
@@ -60,6 +60,7 @@ first=(-1, -1,), barrier=(-1, -1,)] {
     }
     control.one_thread() [per="role", meet=False] {
       tma.store(%y, [%z, %r], %o) [sizes=(8, 16,), reduce="add", cache=""]
+      tma.prefetch(%y, [%z, %r]) [sizes=(8, 16,), cache=""]
       tma.commit()
       tma.wait() [pending=0, reads=True]
       control.yield([])
@@ -79,6 +80,7 @@ MACHINE = """\
     mbarrier.init(%bar) [arrivals=1]
     sync.fence_barrier_init()
     tma.prefetch_map() [map=0]
+    tma.prefetch_box(%x, [%z, %n]) [map=0, cache="evict_last"]
     mbarrier.expect(%bar) [bytes=16384]
     tma.load_box(%x, [%z, %n], %at, %bar, _) [map=0, bytes=16384, cache=""]
     control.yield([])
@@ -184,7 +186,7 @@ BROKEN = {
     ("[count=3, arrivals=8]", "[count=3, arrivals=0]"): "3 barriers of 0",
     ("[bytes=32768]", "[bytes=1048576]"): "1048576 bytes",
     ("[sizes=(128, 128,), cache", "[sizes=(128, 64,), cache"): r"window \(128, 64\)",
-    ('reduce="add"', 'reduce="mul"'): "reduction 'mul'",
+    ('reduce="add"', 'reduce="mul"'): "the copy engine has no 'mul' for f32",
     ("wgmma.dot(%w, %b, %acc.1)", "wgmma.dot(%w, %b, %acc)"): "where f32<64x128> is inferred",
     ("wgmma.dot(%w, %b, %acc.1)", "wgmma.dot(%b, %b, %acc.1)"): "into",
     (

@@ -15,7 +15,7 @@ def test_operands_in_order_without_what_is_absent() -> None:
     assert list(load.operand_values()) == [x, n, m]
     load.other = n
     assert list(load.operand_values()) == [x, n, m, n]
-    assert load.attributes() == {"sizes": (4, None)}
+    assert load.attributes() == {"sizes": (4, None), "cache": ""}
 
 
 def test_operands_are_replaced_and_regions_left_alone() -> None:

@@ -37,12 +37,12 @@ kernel @k(%x: tensor<f32, n1, align 16, extent 16>, %y: tensor<f32, 1, align 16,
   %2: i32@grid = scalar.const() [number=80, dtype=i32]
   %6: f32<4> = control.for(%0, %n, %2, [%acc]) [unroll=1] (%i: i32@grid, %acc.1: f32<4>) {
     %3: i32@grid = scalar.const() [number=0, dtype=i32]
-    %t: f32<4x80> = tile.load(%x, [%3, %i], _) [sizes=(4, 80,)]
+    %t: f32<4x80> = tile.load(%x, [%3, %i], _) [sizes=(4, 80,), cache=""]
     %part: f32<4> = tile.reduce(%t) [axis=1, kind="add"]
     %5: f32<4> = tile.binary(%acc.1, %part) [kind="add"]
     control.yield([%5])
   }
-  tile.store(%y, %6, [%0]) [sizes=(4,)]
+  tile.store(%y, %6, [%0]) [sizes=(4,), cache=""]
   control.yield([])
 }
 """
@@ -55,7 +55,7 @@ def test_a_kernel_as_text() -> None:
 
 def test_places_stand_at_the_end_of_a_line() -> None:
     text = print_kernel(sum_of_rows().kernel(), locs=True)
-    assert "tile.store(%y, %acc.2, [%0]) [sizes=(4,)]  @1:1\n" in text
+    assert "tile.store(%y, %acc.2, [%0]) [sizes=(4,), cache=]  @1:1\n" in text
     assert parse_kernel(text).body.ops[0].loc == Loc("?", 1, 1)
 
 

@@ -80,3 +80,154 @@ def test_fences_reach_the_ptx(device):
     ptx = call.text("ptx")
     assert ptx.count("fence.acq_rel.gpu;") == 1
     assert ptx.count("fence.acq_rel.sys;") == 1
+
+
+@wl.kernel
+def bulk_runs(x: wl.Tensor, y: wl.Tensor, START: wl.const, N: wl.const):
+    tile = wl.shared((N,), x.dtype)
+    done = wl.barrier()
+    with wl.one_thread():
+        done.expect(N * x.dtype.bytes)
+        wl.copy_bulk(x[wl.ds(START, N)], tile, barrier=done)
+    done.wait(0)
+    with wl.one_thread():
+        wl.copy_bulk(tile, y[wl.ds(START, N)])
+        wl.copy_commit()
+        wl.copy_wait()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8])
+@pytest.mark.parametrize("n", [16, 256, 1024, 8192])
+def test_bulk_copies_of_a_constant_size(device, dtype, n):
+    """Sizes are taken from the tile, down to one unit of 16 bytes."""
+    x = np.random.default_rng(n).integers(-99, 99, 16384).astype(dtype)
+    y = device.put(np.zeros_like(x))
+    bulk_runs[1](device.put(x), y, 4096, n)
+    expected = np.zeros_like(x)
+    expected[4096 : 4096 + n] = x[4096 : 4096 + n]
+    assert np.array_equal(device.get(y), expected)
+
+
+def test_a_bulk_copy_that_leaves_the_tensor_is_found():
+    x = np.zeros(1024, np.float32)
+    findings = bulk_runs.launch(1).call(x, np.zeros_like(x), START=1008, N=64).check()
+    assert "M001" in {f.code for f in findings} <= {"M001", "M002"}
+    with pytest.raises(wl.CheckError) as caught:
+        bulk_runs[1](x, np.zeros_like(x), 1008, 64)
+    assert "reads `x` out of bounds" in str(caught.value)
+
+
+def test_a_run_at_a_misaligned_address_is_refused_before_the_launch():
+    x = np.zeros(1024 + 1, np.float32)[1:]
+    with pytest.raises(wl.CompileError) as caught:
+        bulk_runs[1](x, np.zeros(1024, np.float32), 0, 64)
+    assert caught.value.code == "L020"
+    assert "`x`, whose address or strides are multiples of 4 bytes" in str(caught.value)
+
+
+@wl.kernel
+def early_read(x: wl.Tensor, y: wl.Tensor, WAIT: wl.const, BULK: wl.const, READS: wl.const = False):
+    """A tile is stored, and overwritten at once."""
+    tile = wl.shared((256,), x.dtype)
+    tile.store(wl.load(x[0, wl.ds(0, 256)]))
+    with wl.one_thread():
+        if BULK:
+            wl.copy_bulk(tile, y[0, wl.ds(0, 256)])
+        else:
+            wl.copy_async(tile, y[0, wl.ds(0, 256)])
+        wl.copy_commit()
+        if WAIT:
+            wl.copy_wait(reads=READS)
+    tile.store(wl.load(x[1, wl.ds(0, 256)]))
+    wl.store(y[1, wl.ds(0, 256)], tile.load())
+    with wl.one_thread():
+        wl.copy_wait()
+
+
+@pytest.mark.parametrize("bulk", [True, False])
+def test_a_source_that_is_overwritten_before_the_copy_has_read_it(bulk):
+    x = np.arange(512, dtype=np.float32).reshape(2, 256)
+    y = np.zeros_like(x)
+    call = early_read.launch(1).call(x, y, WAIT=False, BULK=bulk)
+    assert {f.code for f in call.check()} == {"M019"}
+    y[:] = 0
+    call.run()
+    assert not np.array_equal(y, x), "the copy reads late in the simulator"
+    for reads in (False, True):
+        y[:] = 0
+        call = early_read.launch(1).call(x, y, WAIT=True, BULK=bulk, READS=reads)
+        assert call.check(seeds=5).clean
+        call.run()
+        assert np.array_equal(y, x)
+
+
+@wl.kernel
+def hinted(x: wl.Tensor, y: wl.Tensor, CACHE: wl.const):
+    tile = wl.shared((8, 32), wl.f32)
+    done = wl.barrier()
+    with wl.one_thread():
+        done.expect(8 * 32 * 4)
+        wl.copy_async(x[wl.ds(0, 8), wl.ds(0, 32)], tile, barrier=done, cache=CACHE)
+    done.wait(0)
+    with wl.one_thread():
+        wl.copy_async(tile, y[wl.ds(0, 8), wl.ds(0, 32)], cache=CACHE)
+        wl.copy_commit()
+        wl.copy_wait()
+
+
+@pytest.mark.parametrize("cache", ["", "evict_first", "evict_last", "evict_normal"])
+def test_hints_for_the_cache_reach_the_copies(device, cache):
+    x = np.arange(256, dtype=np.float32).reshape(8, 32)
+    y = device.put(np.zeros_like(x))
+    call = hinted.launch(1).call(device.put(x), y, CACHE=cache)
+    call.run()
+    assert np.array_equal(device.get(y), x)
+    hints = call.text("ptx").count(".L2::cache_hint [")
+    assert hints == (2 if cache else 0)
+
+
+@wl.kernel
+def fetched(x: wl.Tensor, y: wl.Tensor, LEVEL: wl.const, MASK: wl.const):
+    i = wl.arange(256)
+    if MASK:
+        wl.prefetch(x[wl.ds(0, 256)], LEVEL, i % 2 == 0)
+    else:
+        wl.prefetch(x[wl.ds(0, 256)], LEVEL)
+    wl.store(y[wl.ds(0, 256)], wl.load(x[wl.ds(0, 256)]))
+
+
+@pytest.mark.parametrize("level", ["L1", "L2"])
+@pytest.mark.parametrize("mask", [False, True])
+def test_a_prefetch_is_its_instruction(device, level, mask):
+    x = np.arange(256, dtype=np.float32)
+    y = device.put(np.zeros_like(x))
+    call = fetched.launch(1).call(device.put(x), y, LEVEL=level, MASK=mask)
+    call.run()
+    assert np.array_equal(device.get(y), x)
+    assert call.text("ptx").count(f"prefetch.global.{level} ") >= 1
+
+
+@wl.kernel
+def written_and_read(x: wl.Tensor, y: wl.Tensor, FENCE: wl.const):
+    """x is written by threads and read by the copy engine, in one kernel."""
+    tile = wl.shared((128,), wl.f32)
+    done = wl.barrier()
+    wl.store(x[wl.ds(0, 128)], wl.thread_id().cast(wl.f32))
+    if FENCE:
+        wl.fence_async("global")
+        wl.named_barrier(128).sync()
+    with wl.one_thread():
+        done.expect(512)
+        wl.copy_async(x[wl.ds(0, 128)], tile, barrier=done)
+    done.wait(0)
+    wl.store(y[wl.ds(0, 128)], tile.load())
+
+
+def test_both_proxies_on_one_tensor_need_a_fence(device):
+    x, y = device.put(np.zeros(128, np.float32)), device.put(np.zeros(128, np.float32))
+    with pytest.raises(wl.CompileError) as caught:
+        written_and_read[1](x, y, False)
+    assert caught.value.code == "L010"
+    assert "wl.fence_async" in str(caught.value)
+    written_and_read[1](x, y, True)
+    assert device.get(y).tolist() == list(range(128))

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+import warploom as wl
 from tests.ops import scalar, tile
 from tests.ops.raw import RawCall
 from tests.ops.trial import DATA, NUMBERS, Case, Trial, spread
@@ -74,3 +75,32 @@ def exchange(op: str, dtype: str) -> Case:
 
 CASES += [exchange(op, dtype) for op in ("registers.cat", "registers.slice") for dtype in DATA]
 CASES.append(Case("sync.warp", "", exchange("sync.warp", "f32").make))
+
+
+@wl.kernel
+def ahead(x: wl.Tensor, y: wl.Tensor, CACHE: wl.const):
+    """y = x, under a cache policy; read ahead into both caches, also outside of x."""
+    where = x[wl.ds(wl.program_id(0) * 16, 16), wl.ds(0, 64)]
+    wl.prefetch(where)
+    wl.prefetch(where, "L1", wl.arange(64)[None, :] + wl.arange(16)[:, None] > 9)
+    wl.prefetch(x[wl.ds(48, 64), wl.ds(32, 64)], "L1", x.shape[0] > 3)
+    t = wl.load(where, cache=CACHE)
+    wl.store(y[wl.ds(wl.program_id(0) * 16, 16), wl.ds(0, 64)], t, cache=CACHE)
+
+
+def cached(op: str, dtype: str, cache: str) -> Case:
+    def make(device):
+        x = spread(dtype or "f32", (40, 64))
+        y = device.empty(x.shape, x.dtype)
+        return Trial(ahead.launch(3).call(device.put(x), y, CACHE=cache), [(y, x)])
+
+    return Case(op, dtype, make, cache or "prefetch")
+
+
+CASES += [
+    cached(f"global_memory.{name}", dtype, cache)
+    for name in ("load", "store")
+    for dtype in ("f32", "bf16", "bool")
+    for cache in ("evict_first", "evict_last", "evict_normal", "no_allocate")
+]
+CASES += [cached(op, "", "") for op in ("tile.prefetch", "global_memory.prefetch")]

@@ -7,6 +7,7 @@ import pytest
 from tests.ops import (
     arithmetic,
     atomic,
+    bulk,
     cluster,
     control,
     debug,
@@ -45,7 +46,7 @@ FAMILIES = (
         tensor,
         tile,
     ),
-    *(sync, tma, wgmma, grid, cluster, flags),
+    *(bulk, sync, tma, wgmma, grid, cluster, flags),
 )
 CASES: list[Case] = [case for family in FAMILIES for case in family.CASES]
 

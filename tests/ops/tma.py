@@ -1,6 +1,9 @@
 """Copies of boxes to tensors, in groups; loads stand with the barriers that they complete on."""
 
+import numpy as np
+
 import warploom as wl
+from tests.ops.bulk import FOLD, folded
 from tests.ops.trial import Case, Trial, spread
 
 DTYPES = ("f32", "f16", "bf16", "i32", "bool")
@@ -66,3 +69,67 @@ CASES = [
 ]
 CASES += [moved("tma.load_box", "bf16", swizzle) for swizzle in (32, 64, 128)]
 CASES += [doubled(op) for op in ("tma.commit", "tma.wait", "tma.prefetch_map", "sync.fence_async")]
+
+
+@wl.kernel
+def combines(x: wl.Tensor, z: wl.Tensor, REDUCE: wl.const):
+    """z is combined with every plane of x; the last box reaches over the edge."""
+    tile = wl.shared((16, 64), x.dtype, swizzle=0)
+    done = wl.barrier()
+    i, row = wl.program_id(0), wl.program_id(1) * 16
+    with wl.one_thread():
+        wl.copy_prefetch(x[i, wl.ds(row, 16), wl.ds(0, 64)], cache="evict_last")
+        done.expect(16 * 64 * x.dtype.bytes)
+        wl.copy_async(x[i, wl.ds(row, 16), wl.ds(0, 64)], tile, barrier=done)
+    done.wait(0)
+    with wl.one_thread():
+        wl.copy_async(tile, z[wl.ds(row, 16), wl.ds(0, 64)], reduce=REDUCE, cache="evict_normal")
+        wl.copy_commit()
+        wl.copy_wait()
+
+
+def combined(op: str, dtype: str, reduce: str) -> Case:
+    def make(device):
+        x, z = folded(reduce, dtype, 3, 24 * 64)
+        x, z = x.reshape(3, 24, 64), z.reshape(24, 64)
+        out = device.put(z.copy())
+        call = combines.launch((3, 2)).call(device.put(x), out, REDUCE=reduce)
+        return Trial(call, [(out, FOLD[reduce](x, z).astype(x.dtype))])
+
+    return Case(op, dtype, make, reduce)
+
+
+@wl.kernel
+def framed(x: wl.Tensor, y: wl.Tensor):
+    """A box that reaches over all edges of x: NaN stands around it."""
+    tile = wl.shared((16, 32), x.dtype, swizzle=0)
+    done = wl.barrier()
+    with wl.one_thread():
+        done.expect(16 * 32 * x.dtype.bytes)
+        wl.copy_async(x[wl.ds(-2, 16), wl.ds(-4, 32)], tile, barrier=done, fill="nan")
+    done.wait(0)
+    wl.store(y[wl.ds(0, 16), wl.ds(0, 32)], tile.load())
+
+
+def filled(dtype: str) -> Case:
+    def make(device):
+        x = spread(dtype, (8, 16))
+        expected = np.full((16, 32), np.nan, x.dtype)
+        expected[2:10, 4:20] = x
+        y = device.empty(expected.shape, x.dtype)
+        return Trial(framed.launch(1).call(device.put(x), y), [(y, expected)])
+
+    return Case("tma.load", dtype, make, "nan")
+
+
+CASES += [
+    combined("tma.store_box", dtype, reduce)
+    for dtype, kinds in {
+        **dict.fromkeys(("i32", "i64"), ("add", "min", "max", "and", "or", "xor")),
+        **dict.fromkeys(("f16", "bf16"), ("add", "min", "max")),
+        "f32": ("add",),
+    }.items()
+    for reduce in kinds
+]
+CASES += [combined(f"tma.{name}", "f32", "add") for name in ("prefetch", "prefetch_box")]
+CASES += [filled(dtype) for dtype in ("f32", "f16", "bf16")]

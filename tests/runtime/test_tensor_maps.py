@@ -103,7 +103,7 @@ def test_what_the_driver_is_asked_for(made: list[tuple[object, ...]]) -> None:
     box = TensorMap(0, (2, 1, 0), (64, 8, 1), 128)
     tensor_maps.encoded((box,), bind(array))
     address = array.ctypes.data
-    assert made == [("bf16", address, [64, 8, 4], [256, 2048], (64, 8, 1), 128)]
+    assert made == [("bf16", address, [64, 8, 4], [256, 2048], (64, 8, 1), 128, False)]
 
 
 def test_a_descriptor_is_made_once(made: list[tuple[object, ...]]) -> None:

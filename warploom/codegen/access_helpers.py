@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from warploom.base.dtypes import DType
 from warploom.codegen.c_types import NARROW, c_type, memory_type
-from warploom.codegen.prelude import INLINE, Helper, Prelude
+from warploom.codegen.prelude import CACHE_POLICY, INLINE, Helper, Prelude
 
 _PREDICATE = "{{ .reg .pred p; setp.ne.b32 p, %{n}, 0; @p {body} }}"
 
@@ -94,9 +94,16 @@ def _from_arguments(space: str, dtype: DType) -> tuple[str, str, str]:
 
 
 def _load(
-    name: str, instruction: str, space: str, dtype: DType, vec: int, guard: str, ordered: bool
+    name: str,
+    instruction: str,
+    space: str,
+    dtype: DType,
+    vec: int,
+    guard: str,
+    ordered: bool,
+    policy: str = "",
 ) -> Helper:
-    """Text of a load: `guard` is "", "p" or "p, other"."""
+    """Text of a load: `guard` is "", "p" or "p, other"; `policy` the last operand of asm."""
     words = words_of(dtype, vec)
     where, make, operand = _from_arguments(space, dtype)
     where = f"const {where}" if space == "global" else where
@@ -111,11 +118,12 @@ def _load(
         start = f" = {same}"
     elif guard:
         start = " = 0"
-    body = f"{instruction}{_vector(words)} {_registers(words, 0)}, [%{words.count}];"
+    last = f", %{words.count + 1 + bool(guard)}" if policy else ""
+    body = f"{instruction}{_vector(words)} {_registers(words, 0)}, [%{words.count}]{last};"
     if guard:
         body = _PREDICATE.format(n=words.count + 1, body=body)
     outputs = ", ".join(f'"{"+" if guard else "="}{words.constraint}"({n})' for n in names)
-    inputs = operand + (', "r"((int)p)' if guard else "")
+    inputs = operand + (', "r"((int)p)' if guard else "") + (f", {policy}" if policy else "")
     clobber = ' : "memory"' if ordered else ""
     stores = []
     for n in range(vec):
@@ -133,7 +141,15 @@ def _load(
     return Helper(text, (*_needs(dtype, words), *(("u32",) if space == "shared" else ())))
 
 
-def _store(name: str, instruction: str, space: str, dtype: DType, vec: int, guard: str) -> Helper:
+def _store(
+    name: str,
+    instruction: str,
+    space: str,
+    dtype: DType,
+    vec: int,
+    guard: str,
+    policy: str = "",
+) -> Helper:
     """Text of a store."""
     words = words_of(dtype, vec)
     where, make, operand = _from_arguments(space, dtype)
@@ -146,12 +162,15 @@ def _store(name: str, instruction: str, space: str, dtype: DType, vec: int, guar
             number = n * words.elements + e
             elements.append(f"from[{number} * STEP]" if vec > 1 else "from[0]")
         held.append(f"{word} = {_packed(dtype, elements, words.c)}")
-    body = f"{instruction}{_vector(words)} [%0], {_registers(words, 1)};"
+    last = f", %{words.count + 1 + bool(guard)}" if policy else ""
+    body = f"{instruction}{_vector(words)} [%0], {_registers(words, 1)}{last};"
     if guard:
         body = _PREDICATE.format(n=words.count + 1, body=body)
     inputs = [operand, *(f'"{words.constraint}"({n})' for n in names)]
     if guard:
         inputs.append('"r"((int)p)')
+    if policy:
+        inputs.append(policy)
     text = (
         f"{_template(vec)}{INLINE} void {name}({parameters}) {{\n{make}"
         f"  {words.c} {', '.join(held)};\n"
@@ -180,11 +199,36 @@ def load(
     """
     parts = ["ld", space, *(["nc"] if read_only else []), *([cache] if cache else [])]
     name = "_".join([*parts, f"{dtype.name}x{vec}"])
-    instruction = f"ld.{space}" + (".nc" if read_only else "") + (f".L1::{cache}" if cache else "")
+    instruction, policy = _cached(f"ld.{space}" + (".nc" if read_only else ""), cache)
     prelude.make(
         f"{name}({guard})",
-        lambda: _load(name, instruction, space, dtype, vec, guard, ordered=not read_only),
+        lambda: _load(name, instruction, space, dtype, vec, guard, not read_only, policy),
     )
+    return name
+
+
+def _cached(instruction: str, cache: str) -> tuple[str, str]:
+    """An instruction under a policy of both caches, and the operand that holds that of the second
+    level."""
+    if not cache:
+        return instruction, ""
+    first = f"{instruction}.L1::{cache}"
+    if cache not in CACHE_POLICY:
+        return first, ""
+    return f"{first}.L2::cache_hint", f'"l"(0x{CACHE_POLICY[cache]:x}ull)'
+
+
+def prefetch(prelude: Prelude, dtype: DType, level: str, *, guard: bool) -> str:
+    """Enter the prefetch of the line of one address and return its name."""
+    name = f"prefetch_{level}_{dtype.name}"
+    body = f"prefetch.global.{level} [%0];"
+    if guard:
+        body = _PREDICATE.format(n=1, body=body)
+    operands = '"l"(at)' + (', "r"((int)p)' if guard else "")
+    parameters = f"const {memory_type(dtype)}* at" + (", bool p" if guard else "")
+    text = f'{INLINE} void {name}({parameters}) {{\n  asm volatile("{body}" :: {operands});\n}}'
+    needs = (dtype.name,) if dtype.name in NARROW else ()
+    prelude.make(f"{name}({guard})", lambda: Helper(text, needs))
     return name
 
 
@@ -193,8 +237,10 @@ def store(
 ) -> str:
     """Enter a store helper and return its name; `guard` is "" or "p"."""
     name = "_".join(["st", space, *([cache] if cache else []), f"{dtype.name}x{vec}"])
-    instruction = f"st.{space}" + (f".L1::{cache}" if cache else "")
-    prelude.make(f"{name}({guard})", lambda: _store(name, instruction, space, dtype, vec, guard))
+    instruction, policy = _cached(f"st.{space}", cache)
+    prelude.make(
+        f"{name}({guard})", lambda: _store(name, instruction, space, dtype, vec, guard, policy)
+    )
     return name
 
 

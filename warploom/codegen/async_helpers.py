@@ -7,14 +7,10 @@ Addresses are bytes of the block's shared memory (u32). Knows no operation.
 
 from __future__ import annotations
 
-from warploom.codegen.prelude import INLINE, Helper, Prelude
+from warploom.base.dtypes import DType
+from warploom.codegen.c_types import memory_type
+from warploom.codegen.prelude import CACHE_POLICY, INLINE, Helper, Prelude
 
-# Policies of the second-level cache, as `createpolicy.fractional` makes them for the fraction 1.
-_POLICY = {
-    "evict_normal": 0x1000000000000000,
-    "evict_first": 0x12F0000000000000,
-    "evict_last": 0x14F0000000000000,
-}
 _AXES = "xyzuv"
 
 
@@ -257,7 +253,7 @@ def _load_box(name: str, rank: int, multicast: bool, cache: str) -> Helper:
     if cache:
         form += ".L2::cache_hint"
         text += f", %{len(operands)}"
-        operands.append(f'"l"(0x{_POLICY[cache]:x}ull)')
+        operands.append(f'"l"(0x{CACHE_POLICY[cache]:x}ull)')
     signature = f"u32 at, const TensorMap& map, {parameters}, u32 barrier{more}"
     return _copy(name, signature, form + text, operands)
 
@@ -273,7 +269,7 @@ def _store_box(name: str, rank: int, reduce: str, cache: str) -> Helper:
     if cache:
         form += ".L2::cache_hint"
         text += f", %{len(operands)}"
-        operands.append(f'"l"(0x{_POLICY[cache]:x}ull)')
+        operands.append(f'"l"(0x{CACHE_POLICY[cache]:x}ull)')
     return _copy(name, f"const TensorMap& map, {parameters}, u32 at", form + text, operands)
 
 
@@ -283,3 +279,83 @@ def _copy(name: str, parameters: str, text: str, operands: list[str]) -> Helper:
         f'  asm volatile("{text};"\n    :: {", ".join(operands)} : "memory");\n}}',
         ("u32",),
     )
+
+
+def prefetch_box(prelude: Prelude, rank: int, cache: str) -> str:
+    """Enter the prefetch of a box and return its name."""
+    name = "_".join([f"tma_prefetch_{rank}d", *_list(cache)])
+    prelude.make(name, lambda: _prefetch_box(name, rank, cache))
+    return name
+
+
+def _prefetch_box(name: str, rank: int, cache: str) -> Helper:
+    parameters, axes = _coordinates(rank)
+    operands = ['"l"(&map)', *axes]
+    box = ", ".join(f"%{1 + n}" for n in range(rank))
+    form = f"cp.async.bulk.prefetch.tensor.{rank}d.L2.global"
+    text = f" [%0, {{{box}}}]"
+    if cache:
+        form, text = _with_policy(form, text, operands, cache)
+    return _copy(name, f"const TensorMap& map, {parameters}", form + text, operands)
+
+
+def _with_policy(form: str, text: str, operands: list[str], cache: str) -> tuple[str, str]:
+    operands.append(f'"l"(0x{CACHE_POLICY[cache]:x}ull)')
+    return f"{form}.L2::cache_hint", f"{text}, %{len(operands) - 1}"
+
+
+# ---- copies of bytes in one piece ----------------------------------------------------------------
+
+# The type of a reduction as its instruction names it, by dtype: of sums, of extremes, of bits.
+_REDUCED = {
+    "i32": ("s32", "s32", "b32"),
+    "u32": ("u32", "u32", "b32"),
+    "i64": ("u64", "s64", "b64"),
+    "u64": ("u64", "u64", "b64"),
+    "f16": ("noftz.f16", "f16", ""),
+    "bf16": ("noftz.bf16", "bf16", ""),
+    "f32": ("f32", "", ""),
+    "f64": ("f64", "", ""),
+}
+
+
+def load_bytes(prelude: Prelude, dtype: DType, cache: str) -> str:
+    """Enter the bulk copy to shared memory and return its name."""
+    name = "_".join(["bulk_load", *_list(cache)])
+    form = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+    operands = ['"r"(at)', '"l"(from)', '"r"(bytes)', '"r"(barrier)']
+    text = " [%0], [%1], %2, [%3]"
+    if cache:
+        form, text = _with_policy(form, text, operands, cache)
+    parameters = f"u32 at, const {memory_type(dtype)}* from, int bytes, u32 barrier"
+    prelude.make(f"{name} {dtype}", lambda: _copy(name, parameters, form + text, operands))
+    return name
+
+
+def store_bytes(prelude: Prelude, dtype: DType, reduce: str, cache: str) -> str:
+    """Enter the bulk copy from shared memory, combined there by `reduce`; returns its name."""
+    kind = f"bulk_{reduce}_{dtype}" if reduce else "bulk_store"
+    name = "_".join([kind, *_list(cache)])
+    verb = "cp.reduce" if reduce else "cp"
+    form = f"{verb}.async.bulk.global.shared::cta.bulk_group"
+    operands = ['"r"(at)', '"l"(to)', '"r"(bytes)']
+    text = " [%1], [%0], %2"
+    if cache:
+        form, text = _with_policy(form, text, operands, cache)
+    if reduce:
+        group = 0 if reduce == "add" else 1 if reduce in ("min", "max") else 2
+        form += f".{reduce}.{_REDUCED[dtype.name][group]}"
+    parameters = f"{memory_type(dtype)}* to, u32 at, int bytes"
+    prelude.make(f"{name} {dtype}", lambda: _copy(name, parameters, form + text, operands))
+    return name
+
+
+def prefetch_bytes(prelude: Prelude, dtype: DType) -> str:
+    """Enter the prefetch of bytes and return its name."""
+    text = "cp.async.bulk.prefetch.L2.global [%0], %1"
+    parameters = f"const {memory_type(dtype)}* from, int bytes"
+    operands = ['"l"(from)', '"r"(bytes)']
+    prelude.make(
+        f"bulk_prefetch {dtype}", lambda: _copy("bulk_prefetch", parameters, text, operands)
+    )
+    return "bulk_prefetch"

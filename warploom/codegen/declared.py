@@ -6,12 +6,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from math import prod
+from typing import TypeAlias
 
 from warploom.codegen.access_helpers import shuffles_of
 from warploom.codegen.rules.roles import shared_registers
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Op, Value
 from warploom.ir.ops import (
+    bulk,
     cluster,
     control,
     debug,
@@ -41,6 +43,7 @@ _PTX = (
     ("atom", "red."),
     ("shfl", "shfl.sync."),
     ("vote", "vote.sync."),
+    ("prefetch", "prefetch.global."),
     ("bar.warp", "bar.warp.sync"),
     ("bar", "bar."),
     ("barrier.cluster", "barrier.cluster."),
@@ -86,6 +89,10 @@ _ONE: dict[type[Op], str] = {
     mbarrier.Test: "mbarrier",
     tma.LoadBox: "cp.async.bulk",
     tma.StoreBox: "cp.async.bulk",
+    tma.PrefetchBox: "cp.async.bulk",
+    bulk.LoadBytes: "cp.async.bulk",
+    bulk.StoreBytes: "cp.async.bulk",
+    bulk.PrefetchBytes: "cp.async.bulk",
     tma.Commit: "cp.async.bulk.group",
     tma.Wait: "cp.async.bulk.group",
     wgmma.Mma: "wgmma.mma",
@@ -95,6 +102,21 @@ _ONE: dict[type[Op], str] = {
     wgmma.WaitGroup: "wgmma.sync",
     wgmma.Drain: "wgmma.sync",
 }
+# Operations that are one instruction an offset.
+_EACH: dict[type[Op], str] = {
+    global_memory.Store: "st.global",
+    global_memory.Atomic: "atom",
+    global_memory.Prefetch: "prefetch",
+    shared_memory.Load: "ld.shared",
+    shared_memory.Store: "st.shared",
+}
+_Offsets: TypeAlias = (
+    global_memory.Store
+    | global_memory.Atomic
+    | global_memory.Prefetch
+    | shared_memory.Load
+    | shared_memory.Store
+)
 _ASM = re.compile(r"// begin inline asm\n(.*?)// end inline asm", re.DOTALL)
 
 
@@ -132,14 +154,6 @@ def _of(op: Op) -> tuple[tuple[str, int], ...]:
             return (("ld.global.nc" if op.read_only else "ld.global", _registers(op.offset)),)
         case global_memory.LoadScalar():
             return (("ld.global.nc" if op.read_only else "ld.global", 1),)
-        case global_memory.Store():
-            return (("st.global", _registers(op.offset)),)
-        case global_memory.Atomic():
-            return (("atom", _registers(op.offset)),)
-        case shared_memory.Load():
-            return (("ld.shared", _registers(op.offset)),)
-        case shared_memory.Store():
-            return (("st.shared", _registers(op.offset)),)
         case lanes.Ballot():
             return (("vote", _registers(op.value)),)
         case lanes.ShuffleXor() | lanes.Shuffle():
@@ -155,6 +169,10 @@ def _of(op: Op) -> tuple[tuple[str, int], ...]:
             return (("bar.warp", 1), ("elect", 1))
         case cluster.Sync():
             return (("barrier.cluster", 2),)
+    each = _EACH.get(type(op))
+    if each is not None:
+        assert isinstance(op, _Offsets)
+        return ((each, _registers(op.offset)),)
     kind = "vote" if isinstance(op, sync.Agree) and op.threads == 32 else _ONE.get(type(op))
     return ((kind, 1),) if kind else ()
 

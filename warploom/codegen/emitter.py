@@ -18,9 +18,9 @@ from warploom.codegen.registry import emits
 from warploom.codegen.state import Emitter, Fault
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import UNKNOWN, Loc, Stage
+from warploom.ir.ops import bulk, global_memory
 from warploom.ir.ops.debug import Record
 from warploom.ir.ops.flags import Post
-from warploom.ir.ops.global_memory import Atomic, Store
 from warploom.ir.ops.shared_memory import BufferOp
 from warploom.ir.roles import lines_of_roles
 from warploom.ir.types import Scalar, Tensor
@@ -92,7 +92,8 @@ def _parameters(out: Emitter) -> list[str]:
     maps."""
     kernel = out.kernel
     ops = list(walk(kernel.body))
-    stored = {op.tensor for op in ops if isinstance(op, Atomic | Post | Store)}
+    writes = (global_memory.Store, global_memory.Atomic, Post, bulk.StoreBytes)
+    stored = {op.tensor for op in ops if isinstance(op, writes)}
     stored |= {op.trace for op in ops if isinstance(op, Record)}
     declared = []
     for word in kernel.words():

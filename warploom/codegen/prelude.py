@@ -12,6 +12,12 @@ from warploom.base.dtypes import DType
 from warploom.codegen.c_types import F8, HALF, NARROW
 
 INLINE = "__device__ __forceinline__"
+# Policies of the second-level cache, as `createpolicy.fractional` makes them for the fraction 1.
+CACHE_POLICY = {
+    "evict_normal": 0x1000000000000000,
+    "evict_first": 0x12F0000000000000,
+    "evict_last": 0x14F0000000000000,
+}
 # What stands before all functions.
 _TYPES = ("UNROLL", "NOUNROLL", "u32", "u64", *NARROW, "TensorMap")
 

@@ -181,8 +181,8 @@ _HABITS = {
     ("arange", ""): "it counts from 0: `start + wl.arange(SIZE)`",
     ("load", "mask"): _NO_MASK + "`wl.where(mask, wl.load(x[…]), other)`",
     ("store", "mask"): _NO_MASK + "`wl.store(x[…], wl.where(mask, t, wl.load(x[…])))`",
-    ("load", "eviction_policy"): "the caches are left to the device",
-    ("load", "cache_modifier"): "the caches are left to the device",
+    ("load", "eviction_policy"): 'this is `cache="evict_first"`, or "evict_last"',
+    ("load", "cache_modifier"): 'this is `cache="no_allocate"`, or the compiler\'s choice',
 }
 
 

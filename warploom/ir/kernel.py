@@ -67,27 +67,29 @@ class TensorMap:
     """What the copy engine must know of a tensor argument to move boxes of it (one descriptor).
 
     `axes` lists the tensor's axes fastest first, `box` the extents of a box along them in elements,
-    `swizzle` the span in bytes (0: none).
+    `swizzle` the span in bytes (0: none), `nan` says that floats outside the tensor read as NaN.
     """
 
     param: int
     axes: tuple[int, ...]
     box: tuple[int, ...]
     swizzle: int = 0
+    nan: bool = False
 
     def __str__(self) -> str:
         axes, box = ",".join(map(str, self.axes)), "x".join(map(str, self.box))
-        return f"{self.param}:{axes}:{box}:{self.swizzle}"
+        return f"{self.param}:{axes}:{box}:{self.swizzle}" + (":nan" if self.nan else "")
 
     @classmethod
     def parse(cls, text: str) -> TensorMap:
         """Read back what `str` prints."""
-        param, axes, box, swizzle = text.split(":")
+        param, axes, box, swizzle, *nan = text.split(":")
         return cls(
             int(param),
             tuple(int(a) for a in axes.split(",")),
             tuple(int(n) for n in box.split("x")),
             int(swizzle),
+            nan == ["nan"],
         )
 
 

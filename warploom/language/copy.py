@@ -1,16 +1,20 @@
-"""Windows of tensors moved by the copy engine, to and from shared memory."""
+"""Windows and runs of tensors moved by the copy engine, to and from shared memory."""
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
-from warploom.ir.ops import tma
+from warploom.ir.op import Value
+from warploom.ir.ops import bulk, tma
 from warploom.language import context, core
 from warploom.language.barrier import Barrier
 from warploom.language.cluster import mask_value
 from warploom.language.context import Refused, builder, need_one_thread, vocabulary
 from warploom.language.shared import Shared
-from warploom.language.values import Scalar, Window, kind_of
+from warploom.language.values import Scalar, Window, kind_of, not_a
+
+_LONGEST_BOX = 256  # elements along one axis
 
 
 @vocabulary
@@ -20,13 +24,18 @@ def copy_async(
     barrier: Barrier | None = None,
     cache: str = "",
     multicast: Scalar | int | None = None,
+    fill: str = "zero",
+    reduce: str = "",
 ) -> None:
     """Begin to copy a window of a tensor to a tile in shared memory, or a tile to a window.
 
     To shared memory the bytes complete on `barrier`; in `with ring.put() as …` that is the item's
-    own. What lies outside the tensor arrives as zero and is not written. A copy to a tensor joins
-    the thread's bulk group: `wl.copy_commit()`, `wl.copy_wait()`. Stand it in `wl.one_thread()`, or
-    in a `put`. `cache`: "", "evict_first", "evict_last", "evict_normal".
+    own. What lies outside the tensor arrives as zero (as NaN with `fill="nan"`, floats) and is not
+    written. A copy to a tensor joins the thread's bulk group: `wl.copy_commit()`, `wl.copy_wait()`;
+    with `reduce` each element is combined with the one that is there: "add", "min", "max", "and",
+    "or", "xor" of 32- and 64-bit integers, the first three of f16 and bf16, "add" of f32 and f64.
+    Stand it in `wl.one_thread()`, or in a `put`. `cache`: "", "evict_first", "evict_last",
+    "evict_normal".
 
     `multicast` (to shared memory): the blocks of the cluster that get the window, one bit a rank,
     such as `wl.cluster_mask(axis)`. Each gets it at this place of its own shared memory, and its
@@ -35,27 +44,67 @@ def copy_async(
     Shapes: equal.
     Executes: one thread.
     Since: sm_90.
-    PTX: cp.async.bulk.tensor.
+    PTX: cp.async.bulk.tensor, cp.reduce.async.bulk.tensor.
     """
-    if cache not in tma.CACHE:
-        raise Refused(
-            "T015", f"`cache` is one of {', '.join(map(repr, tma.CACHE))}", argument="cache"
-        )
+    _check_word("cache", cache, tma.CACHE)
     send = context.current().send
     if send is None or not isinstance(source, Shared) or source.item is not send:
         need_one_thread("begin this copy")
     if isinstance(source, Window) and isinstance(target, Shared):
-        _load(source, target, barrier, cache, multicast)
+        _check_fill(fill, source)
+        _no_reduce(reduce)
+        _load(source, target, barrier, cache, multicast, fill)
     elif isinstance(source, Shared) and isinstance(target, Window):
         if multicast is not None:
             raise Refused("T015", "a copy to a tensor goes to one place", argument="multicast")
-        _store(source, target, cache)
+        _check_reduce(reduce, source)
+        _store(source, target, cache, reduce)
     else:
+        raise _no_copy(source, target, "wl.copy_async(x[wl.ds(m, BM), wl.ds(k, BK)], tile)")
+
+
+def _no_copy(source: Any, target: Any, example: str) -> Refused:
+    return Refused(
+        "T015",
+        "a copy goes from a window of a tensor to a shared tile, or back",
+        notes=(f"from {_kind(source)}", f"to {_kind(target)}"),
+        hint=f"`{example}`",
+    )
+
+
+def _check_word(argument: str, given: Any, words: tuple[str, ...]) -> None:
+    if given not in words:
+        raise Refused(
+            "T015", f"`{argument}` is one of {', '.join(map(repr, words))}", argument=argument
+        )
+
+
+def _check_fill(fill: Any, window: Window) -> None:
+    _check_word("fill", fill, tma.FILL)
+    if fill == "nan" and window.tensor.dtype.name not in tma.FILL_NAN:
+        words = ", ".join(tma.FILL_NAN)
+        message = f"the copy engine fills with NaN in {words}, not in {window.tensor.dtype}"
+        raise Refused("T004", message, argument="fill")
+
+
+def _no_reduce(reduce: Any) -> None:
+    if reduce:
         raise Refused(
             "T015",
-            "a copy goes from a window of a tensor to a shared tile, or back",
-            notes=(f"from {_kind(source)}", f"to {_kind(target)}"),
-            hint="`wl.copy_async(x[wl.ds(m, BM), wl.ds(k, BK)], tile)`",
+            "elements are combined in a tensor, and this copy goes to shared memory",
+            argument="reduce",
+        )
+
+
+def _check_reduce(reduce: Any, tile: Shared) -> None:
+    legal = tma.REDUCES.get(tile.dtype.name, ())
+    if reduce and reduce not in legal:
+        words = ", ".join(map(repr, legal)) or "nothing"
+        raise Refused(
+            "T004",
+            f"the copy engine has no {reduce!r} for {tile.dtype}",
+            argument="reduce",
+            notes=(f"for {tile.dtype} it has {words}",),
         )
 
 
@@ -73,12 +122,9 @@ def _check(window: Window, tile: Shared) -> None:
     tile.check_single()
 
 
-def _load(
-    window: Window, tile: Shared, barrier: Barrier | None, cache: str, multicast: Any
-) -> None:
-    _check(window, tile)
+def _completes_on(tile: Shared, barrier: Barrier | None, blocks: Value | None = None) -> Value:
+    """The barrier on which the bytes of a copy complete."""
     put = context.current().put
-    blocks = None if multicast is None else mask_value(multicast)
     if barrier is None:
         if put is None:
             raise Refused(
@@ -87,27 +133,34 @@ def _load(
                 argument="barrier",
                 hint="give `barrier=`, or copy inside `with ring.put() as …`",
             )
-        completes: Barrier = put.announce(tile, blocks)
-    elif not isinstance(barrier, Barrier):
+        return put.announce(tile, blocks).one()
+    if not isinstance(barrier, Barrier):
         raise Refused(
             "T015", f"`barrier` is an mbarrier, not {kind_of(barrier)}", argument="barrier"
         )
-    else:
-        completes = barrier
+    return barrier.one()
+
+
+def _load(
+    window: Window, tile: Shared, barrier: Barrier | None, cache: str, multicast: Any, fill: str
+) -> None:
+    _check(window, tile)
+    blocks = None if multicast is None else mask_value(multicast)
     builder().add(
         tma.Load(
             tensor=window.tensor.value,
             starts=window.starts,
             sizes=window.sizes,
             target=tile.value,
-            barrier=completes.one(),
+            barrier=_completes_on(tile, barrier, blocks),
             multicast=blocks,
             cache=cache,
+            fill=fill,
         )
     )
 
 
-def _store(tile: Shared, window: Window, cache: str) -> None:
+def _store(tile: Shared, window: Window, cache: str, reduce: str) -> None:
     _check(window, tile)
     context.current().written.add(window.tensor.param)
     made = tma.Store(
@@ -115,6 +168,7 @@ def _store(tile: Shared, window: Window, cache: str) -> None:
         starts=window.starts,
         sizes=window.sizes,
         source=tile.value,
+        reduce=reduce,
         cache=cache,
     )
     send = context.current().send
@@ -122,6 +176,91 @@ def _store(tile: Shared, window: Window, cache: str) -> None:
         send.begin(made)
     else:
         builder().add(made)
+
+
+@vocabulary
+def copy_bulk(
+    source: Any, target: Any, barrier: Barrier | None = None, cache: str = "", reduce: str = ""
+) -> None:
+    """Begin to copy a run of neighbouring elements of a tensor to a tile in shared memory that lies
+    in one piece (swizzle=0), or back, without a descriptor; otherwise as `wl.copy_async`.
+
+    The run lies in the tensor: nothing is clipped. Its address and size are multiples of 16 bytes.
+
+    Shapes: a window of one axis, `x[i, wl.ds(start, N)]`, and a tile of N elements.
+    Executes: one thread.
+    Since: sm_90.
+    PTX: cp.async.bulk, cp.reduce.async.bulk.
+    """
+    _check_word("cache", cache, tma.CACHE)
+    need_one_thread("begin this copy")
+    if isinstance(source, Window) and isinstance(target, Shared):
+        _no_reduce(reduce)
+        _check_run(source, target)
+        made = bulk.Load(
+            tensor=source.tensor.value,
+            starts=source.starts,
+            sizes=source.sizes,
+            target=target.value,
+            barrier=_completes_on(target, barrier),
+            cache=cache,
+        )
+        builder().add(made)
+    elif isinstance(source, Shared) and isinstance(target, Window):
+        _check_reduce(reduce, source)
+        _check_run(target, source)
+        context.current().written.add(target.tensor.param)
+        builder().add(
+            bulk.Store(
+                tensor=target.tensor.value,
+                starts=target.starts,
+                sizes=target.sizes,
+                source=source.value,
+                reduce=reduce,
+                cache=cache,
+            )
+        )
+    else:
+        raise _no_copy(source, target, "wl.copy_bulk(x[i, wl.ds(start, N)], tile)")
+
+
+def _check_run(window: Window, tile: Shared) -> None:
+    if len(window.shape) != 1:
+        raise Refused(
+            "T006",
+            f"a bulk copy moves one run of elements, and this is {window!r}",
+            hint="index the other axes: `x[i, wl.ds(start, N)]`; `wl.copy_async` moves boxes",
+        )
+    count = prod(tile.shape)
+    if window.shape != (count,) or window.tensor.dtype != tile.dtype:
+        raise Refused(
+            "T005",
+            f"a run of {window.shape[0]} elements of {core.with_article(window.tensor.dtype)} "
+            f"tensor does not fit {tile!r}",
+        )
+    tile.check_single()
+
+
+@vocabulary
+def copy_prefetch(window: Window, cache: str = "") -> None:
+    """Have the copy engine read a window of a tensor into the second-level cache, as a box; a later
+    copy of it finds it there. A run whose address and size are multiples of 16 bytes may be longer
+    than a box.
+
+    Shapes: up to 256 elements along each axis of a box.
+    Executes: one thread.
+    Since: sm_90.
+    PTX: cp.async.bulk.prefetch.tensor, cp.async.bulk.prefetch.
+    """
+    _check_word("cache", cache, tma.CACHE)
+    need_one_thread("prefetch this window")
+    if not isinstance(window, Window):
+        raise not_a("a window of a tensor", window, "window")
+    tensor, starts, sizes = window.tensor.value, window.starts, window.sizes
+    if len(window.shape) == 1 and window.shape[0] > _LONGEST_BOX and not cache:
+        builder().add(bulk.Prefetch(tensor=tensor, starts=starts, sizes=sizes))
+    else:
+        builder().add(tma.Prefetch(tensor=tensor, starts=starts, sizes=sizes, cache=cache))
 
 
 @vocabulary

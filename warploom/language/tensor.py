@@ -9,8 +9,15 @@ from warploom.base.dtypes import DType
 from warploom.ir.op import Value
 from warploom.ir.ops import scalar as scalars
 from warploom.ir.ops import tile as tiles
+from warploom.ir.ops.global_memory import CACHE
 from warploom.language import core
-from warploom.language.context import Refused, builder, current, vocabulary
+from warploom.language.context import (
+    Refused,
+    builder,
+    current,
+    need_all_threads,
+    vocabulary,
+)
 from warploom.language.tile import extent_of
 from warploom.language.values import (
     Arithmetic,
@@ -201,8 +208,11 @@ def stored(place: Window, value: Arithmetic, argument: str, verb: str) -> Value:
 
 
 @vocabulary
-def load(window: Window, other: Arithmetic = 0) -> Any:
+def load(window: Window, other: Arithmetic = 0, cache: str = "") -> Any:
     """Read a window of a tensor. Elements outside the tensor are `other`. All dtypes.
+
+    `cache` says how long both caches shall keep it: "evict_first", "evict_last", "evict_normal", or
+    "no_allocate" (not in the first level). It changes no value.
 
     Shapes: the sizes of the window; an integer index drops its axis; integers only give a scalar.
     Executes: the block, each thread its elements; a scalar: every warp the same address.
@@ -212,18 +222,66 @@ def load(window: Window, other: Arithmetic = 0) -> Any:
     place = need_window(window, "window", "load")
     tensor, b = place.tensor, builder()
     filler = None if _is_zero(other) else element(other, tensor.dtype, "other")
+    _check_cache(cache)
     if not place.shape and all(size is None for size in place.sizes):
         made = b.emit(scalars.Load(tensor=tensor.value, indices=place.starts, other=filler))
         return Scalar(made)
-    made = b.emit(
-        tiles.Load(tensor=tensor.value, starts=place.starts, sizes=place.sizes, other=filler)
+    made = tiles.Load(
+        tensor=tensor.value, starts=place.starts, sizes=place.sizes, other=filler, cache=cache
     )
-    return Tile(made)
+    return Tile(b.emit(made))
+
+
+def _check_cache(cache: Any) -> None:
+    if cache not in CACHE:
+        words = ", ".join(map(repr, CACHE))
+        raise Refused("T015", f"`cache` is one of {words}", argument="cache")
 
 
 @vocabulary
-def store(window: Window, value: Arithmetic) -> None:
+def prefetch(window: Window, level: str = "L2", mask: Arithmetic = True) -> None:
+    """Have a window read into a cache ("L1" or "L2") ahead of its load, where `mask` holds. What
+    lies outside the tensor is left alone; nothing is waited for.
+
+    Shapes: `mask` is a bool tile of the window's shape, a bool scalar or a bool.
+    Executes: the block, each thread its part.
+    Since: sm_80.
+    PTX: prefetch.global.
+    """
+    place = need_window(window, "window", "prefetch")
+    if level not in ("L1", "L2"):
+        raise Refused("T015", '`level` is "L1" or "L2"', argument="level")
+    need_all_threads("all threads prefetch their part; `wl.copy_prefetch` is for one")
+    masked = not (isinstance(mask, bool) and mask)
+    test = _mask(mask, "prefetch")
+    if core.shape_of(test) not in (None, place.shape):
+        raise Refused(
+            "T011",
+            f"a mask of shape {core.shape_text(core.shape_of(test) or ())} for a window of shape "
+            f"{core.shape_text(place.shape)}",
+            argument="mask",
+            notes=(core.describe(test), repr(place)),
+        )
+    if core.shape_of(test) is None:
+        test = core.spread(test, place.shape)
+    builder().add(
+        tiles.Prefetch(
+            tensor=place.tensor.value,
+            mask=test,
+            starts=place.starts,
+            sizes=place.sizes,
+            level=level,
+            masked=masked,
+        )
+    )
+
+
+@vocabulary
+def store(window: Window, value: Arithmetic, cache: str = "") -> None:
     """Write a tile to a window of a tensor. Elements outside the tensor are dropped.
+
+    `cache` says how long both caches shall keep it: "evict_first", "evict_last", "evict_normal", or
+    "no_allocate" (not in the first level).
 
     Shapes: the tile has the shape of the window and the tensor's dtype; a number or a scalar of
     that dtype is repeated.
@@ -234,8 +292,15 @@ def store(window: Window, value: Arithmetic) -> None:
     place = need_window(window, "window", "store")
     tensor = place.tensor
     tile = stored(place, value, "value", "stored")
+    _check_cache(cache)
     builder().add(
-        tiles.Store(tensor=tensor.value, value=tile, starts=place.starts, sizes=place.sizes)
+        tiles.Store(
+            tensor=tensor.value,
+            value=tile,
+            starts=place.starts,
+            sizes=place.sizes,
+            cache=cache,
+        )
     )
     current().written.add(tensor.param)
 
@@ -273,7 +338,7 @@ def gather(
             hint="give a tuple with one tile or scalar for each axis",
         )
     values = [_index(entry) for entry in given]
-    masked = None if isinstance(mask, bool) and mask else _mask(mask)
+    masked = None if isinstance(mask, bool) and mask else _mask(mask, "gather")
     shape = core.common_shape("`gather`", *values, *([] if masked is None else [masked]))
     if shape is None or all(core.shape_of(v) is None for v in values):
         raise Refused(
@@ -309,12 +374,12 @@ def _index(given: Any) -> Value:
     return given.value
 
 
-def _mask(given: Any) -> Value:
+def _mask(given: Any, verb: str) -> Value:
     value = core.materialise(operand(given, "mask", "a bool tile or scalar"), argument="mask")
     if not core.dtype_of(value).is_bool:
         raise Refused(
             "T004",
-            f"the mask of `gather` is {core.dtype_of(value)}, not bool",
+            f"the mask of `{verb}` is {core.dtype_of(value)}, not bool",
             argument="mask",
             hint="compare it with something, such as `t < n`",
         )

@@ -29,6 +29,7 @@ Relation = Callable[[Layout], Layout | None]  # None: no such slice, the value g
 
 _ELEMENTWISE = (tile.Binary, tile.Unary, tile.Fma, tile.Compare, tile.Select, tile.Cast)
 _FREE = (tile.Splat, tile.Arange)
+_ACCESSES = (tile.Load, tile.Store, tile.Prefetch, tile.Gather, shared.Load, shared.Store)
 _ACCESS_BYTES = 16
 _ACCESSES = (tile.Load, tile.Store, tile.Atomic, tile.Gather, shared.Load, shared.Store)
 _OF_PRODUCTS = (wgmma.Begin, wgmma.Dot, wgmma.Settle, wgmma.Wait)
@@ -167,9 +168,12 @@ class _Classes:
             # One element an atomic access: neighbours go to neighbouring lanes.
             self.touch(op.result, _ACCESS_BYTES // (4 if isinstance(op, tile.Gather) else 1))
             return
-        moved = op.value if isinstance(op, tile.Store | shared.Store) else op.result
+        if isinstance(op, tile.Prefetch):
+            moved = op.mask
+        else:
+            moved = op.value if isinstance(op, tile.Store | shared.Store) else op.result
         dtype = tile.tile_of(moved).dtype
-        if isinstance(op, tile.Load | tile.Store):
+        if isinstance(op, tile.Load | tile.Store | tile.Prefetch):
             assert isinstance(op.tensor.type, Tensor)
             dtype = op.tensor.type.dtype
         self.touch(moved, dtype.bytes)

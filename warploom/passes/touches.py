@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Op, Value
-from warploom.ir.ops import cluster, mbarrier, scalar, shared_memory, tma, wgmma
+from warploom.ir.ops import bulk, cluster, mbarrier, scalar, shared_memory, tma, wgmma
 
 COPY, PRODUCT = "copy", "product"  # agents of the asynchronous proxy
 
@@ -69,8 +69,9 @@ class Memory:
 
     def of_agents(self, op: Op) -> list[Touch]:
         """The accesses to shared memory that units make on behalf of the role."""
-        if isinstance(op, tma.LoadBox | tma.StoreBox):
-            made = _shared(buffer_of(op.address), writes=isinstance(op, tma.LoadBox))
+        if isinstance(op, tma.LoadBox | tma.StoreBox | bulk.LoadBytes | bulk.StoreBytes):
+            writes = isinstance(op, tma.LoadBox | bulk.LoadBytes)
+            made = _shared(buffer_of(op.address), writes=writes)
             return [replace(made, agent=COPY, what=f"{made.what} by the copy engine")]
         if isinstance(op, wgmma.Mma | wgmma.MmaRegisters):
             addresses = (op.a, op.b) if isinstance(op, wgmma.Mma) else (op.b,)

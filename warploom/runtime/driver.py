@@ -300,13 +300,15 @@ def encode_tensor_map(
     strides: Sequence[int],
     box: Sequence[int],
     swizzle: int,
+    nan: bool = False,
 ) -> bytes:
     """The 128 bytes of a tensor map, axes fastest first; `strides` in bytes, without the first.
 
-    What lies outside reads as zero. `swizzle` is the span in bytes, 0 for none.
+    What lies outside reads as zero, or as NaN. `swizzle` is the span in bytes, 0 for none.
     """
     cuda = api()
     kind = f"CU_TENSOR_MAP_DATA_TYPE_{_MAP_TYPES[dtype]}"
+    fill = "NAN_REQUEST_ZERO_FMA" if nan else "NONE"
     span = f"CU_TENSOR_MAP_SWIZZLE_{f'{swizzle}B' if swizzle else 'NONE'}"
     memory = ctypes.create_string_buffer(128 + 64)
     start = -(-ctypes.addressof(memory) // 64) * 64
@@ -324,7 +326,7 @@ def encode_tensor_map(
         int(cuda.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE),
         int(getattr(cuda.CUtensorMapSwizzle, span)),
         int(cuda.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B),
-        int(cuda.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+        int(getattr(cuda.CUtensorMapFloatOOBfill, f"CU_TENSOR_MAP_FLOAT_OOB_FILL_{fill}")),
     )
     call((cuda.CUresult(status),), "describing a tensor to the copy engine")
     return ctypes.string_at(start, 128)

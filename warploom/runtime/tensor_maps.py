@@ -62,7 +62,7 @@ def _encode(made: TensorMap, view: View, strides: tuple[int, ...]) -> bytes:
         steps.append(strides[axis] * view.dtype.bytes if counts else _UNIT)
     address = _NOWHERE if empty else view.address
     return driver.encode_tensor_map(
-        view.dtype.name, address, extents, steps, made.box, made.swizzle
+        view.dtype.name, address, extents, steps, made.box, made.swizzle, made.nan
     )
 
 

@@ -89,7 +89,7 @@ class Box:
             tuple(step * size for step in self.strides),
         )
 
-    def gather(self, memory: Memory, outside: int = 0) -> np.ndarray:
+    def gather(self, memory: Memory, outside: Any = 0) -> np.ndarray:
         """The whole box, `outside` where it reaches over the tensor."""
         if self.within == self.shape:
             return np.ascontiguousarray(self.window(memory))

@@ -3,10 +3,10 @@ written."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from warploom.ir.op import Op
-from warploom.ir.ops import cluster, mbarrier, tma, wgmma
+from warploom.ir.ops import bulk, cluster, mbarrier, tma, wgmma
 from warploom.sim.machine import Batch, Slots, Step
 from warploom.sim.registry import shadows
 from warploom.sim.shadow_steps import matters
@@ -32,8 +32,15 @@ def test(t: Translator, op: mbarrier.Test) -> Step:
     return step
 
 
-@shadows(tma.LoadBox, tma.StoreBox)
-def copy(t: Translator, op: tma.LoadBox | tma.StoreBox) -> Step:
+@shadows(
+    tma.LoadBox,
+    tma.StoreBox,
+    tma.PrefetchBox,
+    bulk.LoadBytes,
+    bulk.StoreBytes,
+    bulk.PrefetchBytes,
+)
+def copy(t: Translator, op: Any) -> Step:
     slots = [t.slot(v) for v in op.operand_values() if v is not op.tensor]
     return lambda s, m: matters(m, op, "is used as an address", *slots)
 

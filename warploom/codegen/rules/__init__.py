@@ -1,6 +1,7 @@
 """Rules of the emitter, one file a family of operations. Importing this package registers them."""
 
 from warploom.codegen.rules import (
+    bulk,
     cluster,
     control,
     debug,
@@ -20,6 +21,7 @@ from warploom.codegen.rules import (
 )
 
 __all__ = [
+    "bulk",
     "cluster",
     "control",
     "debug",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from warploom.codegen import access_helpers, atomic_helpers
 from warploom.codegen.places import Place
 from warploom.codegen.registry import emits
 from warploom.codegen.state import Emitter, dtype_of, extents_of
 from warploom.ir.op import Value
 from warploom.ir.ops import global_memory as ops
+from warploom.ir.ops.scalar import tensor_of
 
 
 @emits(ops.Load)
@@ -22,7 +25,7 @@ def load(out: Emitter, op: ops.Load) -> None:
         cache=op.cache,
     )
     load_groups(
-        out, op.result, name, op.offset, op.predicate, op.other, op.axis, op.vec, _at(out, op)
+        out, op.result, name, op.offset, op.predicate, op.other, op.axis, op.vec, pointer(out, op)
     )
 
 
@@ -36,7 +39,19 @@ def store(out: Emitter, op: ops.Store) -> None:
         guard=guard_of(op.predicate, None),
         cache=op.cache,
     )
-    store_groups(out, op.value, name, op.offset, op.predicate, op.axis, op.vec, _at(out, op))
+    store_groups(out, op.value, name, op.offset, op.predicate, op.axis, op.vec, pointer(out, op))
+
+
+@emits(ops.Prefetch)
+def prefetch(out: Emitter, op: ops.Prefetch) -> None:
+    guard = op.predicate is not None
+    dtype = tensor_of(op.tensor).dtype
+    name = access_helpers.prefetch(out.prelude, dtype, op.level, guard=guard)
+    places = [out.place(v) for v in (op.offset, op.predicate) if v is not None]
+    found = out.walk(extents_of(op.offset), *places)
+    where, *test = found.registers
+    arguments = ", ".join((_moved(pointer(out, op), " + ", where), *test))
+    out.lines.add(f"{found.header}{name}({arguments});")
 
 
 @emits(ops.Atomic)
@@ -58,7 +73,7 @@ def atomic(out: Emitter, op: ops.Atomic) -> None:
     where, *given = found.registers
     if op.returns:
         to = f"{given.pop()} = "
-    arguments = ", ".join((_moved(_at(out, op), " + ", where), *given))
+    arguments = ", ".join((_moved(pointer(out, op), " + ", where), *given))
     out.lines.add(f"{declaration}{found.header}{to}{name}({arguments});")
 
 
@@ -69,12 +84,12 @@ def load_scalar(out: Emitter, op: ops.LoadScalar) -> None:
         out.prelude, "global", dtype_of(op.result), 1, guard=guard, read_only=op.read_only
     )
     place, declaration = out.declare(op.result, "s")
-    arguments = [f"&{place.only}", _at(out, op)]
+    arguments = [f"&{place.only}", pointer(out, op)]
     arguments += [out.scalar(v) for v in (op.predicate, op.other) if v is not None]
     out.lines.add(f"{declaration}{place.only}; {name}({', '.join(arguments)});")
 
 
-def _at(out: Emitter, op: ops.Load | ops.Store | ops.Atomic | ops.LoadScalar) -> str:
+def pointer(out: Emitter, op: Any) -> str:
     """Where the window of an access begins."""
     return element_at(out, op.tensor, op.base)
 

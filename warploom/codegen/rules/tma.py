@@ -27,6 +27,13 @@ def store_box(out: Emitter, op: ops.StoreBox) -> None:
     out.lines.add(f"{name}({', '.join(arguments)});")
 
 
+@emits(ops.PrefetchBox)
+def prefetch_box(out: Emitter, op: ops.PrefetchBox) -> None:
+    name = async_helpers.prefetch_box(out.prelude, len(op.coordinates), op.cache)
+    arguments = [_map(out, op.map), *map(out.scalar, op.coordinates)]
+    out.lines.add(f"{name}({', '.join(arguments)});")
+
+
 @emits(ops.PrefetchMap)
 def prefetch_map(out: Emitter, op: ops.PrefetchMap) -> None:
     name = async_helpers.use(out.prelude, "prefetch_map")

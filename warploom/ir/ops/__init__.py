@@ -1,6 +1,7 @@
 """Operation declarations, one file a family. Importing this package registers all of them."""
 
 from warploom.ir.ops import (
+    bulk,
     cluster,
     control,
     debug,
@@ -23,6 +24,7 @@ from warploom.ir.ops import (
 )
 
 __all__ = [
+    "bulk",
     "cluster",
     "control",
     "debug",

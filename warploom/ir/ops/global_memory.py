@@ -30,7 +30,7 @@ from warploom.ir.types import Regs, Scalar, Type, Uniformity, broadcast
 ATOMIC = ("add", "max", "min", "and", "or", "xor", "exchange", "cas")
 ATOMIC_DTYPES = (f32, i32, i64)
 ORDERS = ("relaxed", "acquire", "release", "acq_rel")
-CACHE = ("", "evict_first", "evict_last", "no_allocate")
+CACHE = ("", "evict_first", "evict_last", "evict_normal", "no_allocate")
 
 
 def check_atomic(kind: str, dtype: DType, order: str, scope: str, has_expected: bool) -> None:
@@ -109,6 +109,23 @@ class Store(Op):
         check(self.cache in CACHE, f"cache policy {self.cache!r}")
         check(regs_of(self.value).dtype == tensor_of(self.tensor).dtype, "stored dtype")
         check_access(self.offset, self.predicate, regs_of(self.value).extents, self.axis, self.vec)
+
+
+@op("global_memory.prefetch", stages=Stage.MACHINE, effects=(Effect.OUTSIDE,))
+class Prefetch(Op):
+    """Have the lines of a register tile of addresses read into the cache of `level` ("L1" or "L2")
+    where the predicate holds; one address a vector group. PTX prefetch.global."""
+
+    tensor: Value = operand()
+    base: Value = operand()
+    offset: Value = operand()
+    predicate: Value | None = optional()
+    level: str = attribute()
+
+    def verify(self) -> None:
+        check(self.level in ("L1", "L2"), f"cache {self.level!r}")
+        check(scalar_of(self.base).dtype.is_int, "base is not an integer")
+        check_access(self.offset, self.predicate, regs_of(self.offset).extents, 0, 1)
 
 
 @op(

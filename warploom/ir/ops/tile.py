@@ -61,6 +61,7 @@ class Load(Op):
     starts: tuple[Value, ...] = operands()
     other: Value | None = optional()
     sizes: tuple[int | None, ...] = attribute()
+    cache: str = attribute(default="")
 
     def infer(self) -> tuple[Type, ...]:
         t = tensor_of(self.tensor)
@@ -83,6 +84,7 @@ class Store(Op):
     value: Value = operand()
     starts: tuple[Value, ...] = operands()
     sizes: tuple[int | None, ...] = attribute()
+    cache: str = attribute(default="")
 
     def verify(self) -> None:
         t, v = tensor_of(self.tensor), tile_of(self.value)
@@ -127,6 +129,26 @@ class Atomic(Op):
         for given in (self.value, *([] if self.expected is None else [self.expected])):
             v = tile_of(given)
             check(v.shape == window and v.dtype == t.dtype, f"{given} for a window {window}")
+
+
+@op("tile.prefetch", stages=_TILE, effects=(Effect.OUTSIDE,), executes=Actor.ROLE)
+class Prefetch(Op):
+    """Have a window read into the cache of `level` ("L1" or "L2"), where the bool tile `mask` holds
+    if `masked` (else it only has the window's shape). Nothing outside the tensor is touched."""
+
+    tensor: Value = operand()
+    mask: Value = operand()
+    starts: tuple[Value, ...] = operands()
+    sizes: tuple[int | None, ...] = attribute()
+    level: str = attribute()
+    masked: bool = attribute()
+
+    def verify(self) -> None:
+        t, m = tensor_of(self.tensor), tile_of(self.mask)
+        check(len(self.sizes) == t.rank == len(self.starts), f"window of {len(self.sizes)} axes")
+        window = tuple(n for n in self.sizes if n is not None)
+        check(m.shape == window and m.dtype == boolean, f"mask {m} of window {window}")
+        check(self.level in ("L1", "L2"), f"cache {self.level!r}")
 
 
 @op("tile.gather", stages=_TILE, effects=(Effect.READ_GLOBAL,), executes=Actor.ROLE, dtypes=_DATA)

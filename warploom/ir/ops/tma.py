@@ -6,7 +6,7 @@ the tensor arrive as zero and are not written; the bytes of the whole box count 
 
 from __future__ import annotations
 
-from warploom.base.dtypes import i32
+from warploom.base.dtypes import DType, i32
 from warploom.ir.op import (
     Actor,
     Effect,
@@ -25,8 +25,22 @@ from warploom.ir.ops.scalar import scalar_of, tensor_of
 from warploom.ir.ops.shared import single_of
 
 _TILE = Stage.TILE | Stage.ROLES
-REDUCE = ("", "add", "min", "max", "and", "or", "xor")
 CACHE = ("", "evict_first", "evict_last", "evict_normal")
+FILL = ("zero", "nan")
+FILL_NAN = ("f16", "bf16", "f32", "f64")
+_INTEGERS = ("i32", "u32", "i64", "u64")
+# What the engine combines with what is there, by dtype. Source: PTX ISA, cp.reduce.async.bulk.
+REDUCES = {
+    **dict.fromkeys(_INTEGERS, ("add", "min", "max", "and", "or", "xor")),
+    **dict.fromkeys(("f16", "bf16"), ("add", "min", "max")),
+    **dict.fromkeys(("f32", "f64"), ("add",)),
+}
+
+
+def check_reduce(reduce: str, dtype: DType) -> None:
+    """Complain of a reduction that the engine does not make for a dtype."""
+    known = not reduce or reduce in REDUCES.get(dtype.name, ())
+    check(known, f"the copy engine has no {reduce!r} for {dtype}")
 
 
 def _check_window(
@@ -48,7 +62,8 @@ def _check_window(
 )
 class Load(Op):
     """Copy a window (as `tile.load`) to a tile in shared memory; its bytes complete on `barrier`.
-    `multicast` (bit mask, i32) sends it to the same place of several blocks of the cluster."""
+    `multicast` (bit mask, i32) sends it to the same place of several blocks of the cluster. What
+    lies outside the tensor is `fill`: "zero", or "nan" for floats."""
 
     tensor: Value = operand()
     starts: tuple[Value, ...] = operands()
@@ -57,11 +72,15 @@ class Load(Op):
     multicast: Value | None = optional()
     sizes: tuple[int | None, ...] = attribute()
     cache: str = attribute(default="")
+    fill: str = attribute(default="zero")
 
     def verify(self) -> None:
         _check_window(self.tensor, self.starts, self.sizes, self.target)
         barrier_of(self.barrier)
         check(self.cache in CACHE, f"cache policy {self.cache!r}")
+        check(self.fill in FILL, f"filler {self.fill!r}")
+        known = tensor_of(self.tensor).dtype.name in FILL_NAN
+        check(self.fill == "zero" or known, "the engine knows no NaN of this dtype")
 
 
 @op(
@@ -84,7 +103,22 @@ class Store(Op):
 
     def verify(self) -> None:
         _check_window(self.tensor, self.starts, self.sizes, self.source)
-        check(self.reduce in REDUCE, f"reduction {self.reduce!r}")
+        check_reduce(self.reduce, tensor_of(self.tensor).dtype)
+
+
+@op("tma.prefetch", stages=_TILE, effects=(Effect.OUTSIDE,), executes=Actor.THREAD, since="sm_90")
+class Prefetch(Op):
+    """Have a window of a tensor read into the second-level cache."""
+
+    tensor: Value = operand()
+    starts: tuple[Value, ...] = operands()
+    sizes: tuple[int | None, ...] = attribute()
+    cache: str = attribute(default="")
+
+    def verify(self) -> None:
+        rank = tensor_of(self.tensor).rank
+        check(len(self.starts) == len(self.sizes) == rank, f"window of {len(self.sizes)} axes")
+        check(self.cache in CACHE, f"cache policy {self.cache!r}")
 
 
 @op(
@@ -131,7 +165,22 @@ class StoreBox(Op):
 
     def verify(self) -> None:
         check(all(scalar_of(c).dtype == i32 for c in self.coordinates), "coordinates are i32")
-        check(self.reduce in REDUCE, f"reduction {self.reduce!r}")
+        check_reduce(self.reduce, tensor_of(self.tensor).dtype)
+
+
+@op("tma.prefetch_box", stages=Stage.MACHINE, since="sm_90", effects=(Effect.OUTSIDE,))
+class PrefetchBox(Op):
+    """Have one box of map number `map` read into the second-level cache. PTX
+    cp.async.bulk.prefetch.tensor."""
+
+    tensor: Value = operand()
+    coordinates: tuple[Value, ...] = operands()
+    map: int = attribute()
+    cache: str = attribute(default="")
+
+    def verify(self) -> None:
+        check(all(scalar_of(c).dtype == i32 for c in self.coordinates), "coordinates are i32")
+        check(self.cache in CACHE, f"cache policy {self.cache!r}")
 
 
 @op("tma.prefetch_map", stages=Stage.MACHINE, since="sm_90", effects=(Effect.OUTSIDE,))

@@ -17,6 +17,7 @@ from warploom.ir.op import REGISTRY, Block, Op, Stage, Value
 from warploom.ir.ops import index, registers, scalar
 from warploom.ir.ops.control import OneThread
 from warploom.ir.ops.roles import HandBack, Position, Skip
+from warploom.ir.ops.sync import FenceAsync
 from warploom.ir.ops.tensor import Rows
 from warploom.ir.types import Regs, Scalar, Tensor, Tile
 from warploom.passes.guard_cluster import reaches_peers
@@ -91,6 +92,7 @@ class Lowering:
         self._uses = _tensor_uses(kernel)
         self._used = {v for op in walk(kernel.body) for v in op.operand_values()}
         self.reaches_peers = reaches_peers(kernel)
+        self.fences = [op for op in walk(kernel.body) if isinstance(op, FenceAsync)]
         self.values: dict[Value, Value] = {}
         self.places: dict[Value, SharedPlace] = {}
         self.barrier_makers: dict[Block, OneThread] = {}  # by the block that they stand in

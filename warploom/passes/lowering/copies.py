@@ -1,21 +1,27 @@
-"""Windows that the copy engine moves: one descriptor a tensor and box, one box a panel."""
+"""What the copy engine moves: windows, with one descriptor a tensor and box, one box a panel; and
+runs of elements in one piece."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from typing import TypeAlias
 
 from warploom.base.dtypes import i32
 from warploom.base.errors import Error, error
 from warploom.ir.kernel import TensorMap
 from warploom.ir.op import Op, Value
-from warploom.ir.ops import scalar, tensor, tile, tma
+from warploom.ir.ops import bulk, scalar, tensor, tile, tma
 from warploom.ir.types import SharedTile
 from warploom.passes.lowering.context import Lowering, lowers
+from warploom.passes.lowering.memory import base_of, view_of
 from warploom.passes.lowering.shared import address_of, barrier_address, type_of
 
 _LONGEST_BOX = 256  # elements along one axis
 _UNIT = 16  # bytes
+
+
+_Copy: TypeAlias = tma.Load | tma.Store | tma.Prefetch | bulk.Load | bulk.Store | bulk.Prefetch
 
 
 @dataclass(slots=True)
@@ -30,16 +36,20 @@ def _not_possible(op: Op, message: str, hint: str) -> Error:
     return error("L010", message, op.loc, label="this copy", hint=hint)
 
 
-def _axes(op: tma.Load | tma.Store, kind: SharedTile) -> tuple[int, ...]:
-    """The tensor's axes in the order of the tile as stored, fastest first; single ones last."""
-    t = scalar.tensor_of(op.tensor)
-    name = op.tensor.name or "the tensor"
+def _check_whole(op: _Copy) -> None:
     if isinstance(op.tensor.owner, tensor.Rows):
         raise _not_possible(
             op,
             "the copy engine cannot clip a tensor to the end of `rows`",
             "copy from the whole tensor, or load through registers with `wl.load`",
         )
+
+
+def _axes(op: tma.Load | tma.Store, kind: SharedTile) -> tuple[int, ...]:
+    """The tensor's axes in the order of the tile as stored, fastest first; single ones last."""
+    t = scalar.tensor_of(op.tensor)
+    name = op.tensor.name or "the tensor"
+    _check_whole(op)
     windows = [axis for axis, n in enumerate(op.sizes) if n is not None]
     stored = [windows[kind.order.index(at)] for at in reversed(range(len(windows)))]
     if t.cls.strides[stored[0]] != "1":
@@ -84,22 +94,40 @@ def _check_box(op: tma.Load | tma.Store, kind: SharedTile, box: tuple[int, ...])
         )
 
 
-def _check_proxies(lower: Lowering, op: tma.Load | tma.Store) -> None:
-    """What one unit writes in a kernel the other does not read there: nothing orders them."""
+def _check_proxies(lower: Lowering, op: _Copy) -> None:
+    """What one unit writes in a kernel the other does not read there, where nothing orders them."""
     uses = lower.tensor_uses(op.tensor)
     name = op.tensor.name or "the tensor"
-    if isinstance(op, tma.Load) and uses & {tma.Store, tile.Store}:
+    if any(f.space in ("global", "all") for f in lower.fences):
+        return  # the kernel says that it takes care
+    fence = '`wl.fence_async("global")` between the two says that they are ordered'
+    if isinstance(op, tma.Load | bulk.Load) and uses & {tma.Store, bulk.Store, tile.Store}:
         raise _not_possible(
             op,
             f"`{name}` is written in this kernel and read by the copy engine",
-            "read it with `wl.load`, or write another tensor",
+            f"read it with `wl.load`, or write another tensor; {fence}",
         )
-    if isinstance(op, tma.Store) and uses & {tile.Load, tile.Gather, scalar.Load}:
+    if isinstance(op, tma.Store | bulk.Store) and uses & {tile.Load, tile.Gather, scalar.Load}:
         raise _not_possible(
             op,
             f"`{name}` is read with `wl.load` and written by the copy engine in one kernel",
-            "write it with `wl.store`, or read another tensor",
+            f"write it with `wl.store`, or read another tensor; {fence}",
         )
+
+
+def _map_number(
+    lower: Lowering,
+    tensor: Value,
+    axes: tuple[int, ...],
+    box: tuple[int, ...],
+    swizzle: int,
+    nan: bool,
+) -> int:
+    """The number of a descriptor of the kernel."""
+    made = TensorMap(lower.kernel.params.index(tensor), axes, box, swizzle, nan)
+    if made not in lower.kernel.maps:
+        lower.kernel.maps += (made,)
+    return lower.kernel.maps.index(made)
 
 
 def _plan(lower: Lowering, op: tma.Load | tma.Store, held: Value) -> tuple[int, int, list[_Box]]:
@@ -112,10 +140,8 @@ def _plan(lower: Lowering, op: tma.Load | tma.Store, held: Value) -> tuple[int, 
     columns = layout.panel_columns
     box = (columns, *(extents[a] for a in axes[1:]))
     _check_box(op, kind, box)
-    made = TensorMap(lower.kernel.params.index(op.tensor), axes, box, layout.swizzle)
-    if made not in lower.kernel.maps:
-        lower.kernel.maps += (made,)
-    number = lower.kernel.maps.index(made)
+    nan = isinstance(op, tma.Load) and op.fill == "nan"
+    number = _map_number(lower, op.tensor, axes, box, layout.swizzle, nan)
     starts = [lower.index_cast(lower.get(s), i32) for s in op.starts]
     boxes = []
     for panel in range(extents[axes[0]] // columns):
@@ -161,4 +187,133 @@ def store(lower: Lowering, op: tma.Store) -> None:
                 reduce=op.reduce,
                 cache=op.cache,
             )
+        )
+
+
+@lowers(tma.Prefetch)
+def prefetch(lower: Lowering, op: tma.Prefetch) -> None:
+    """One box: the window as it is, fastest axis first, single axes last."""
+    _check_whole(op)
+    t = scalar.tensor_of(op.tensor)
+    name = op.tensor.name or "the tensor"
+    fast = t.cls.strides.find("1")
+    windows = [axis for axis, n in enumerate(op.sizes) if n is not None]
+    if fast not in windows:
+        raise _not_possible(
+            op,
+            f"the window of `{name}` does not run along its contiguous axis",
+            "prefetch a window along the axis of stride 1",
+        )
+    rest = [axis for axis in range(t.rank) if axis != fast]
+    axes = (fast, *sorted(rest, key=lambda axis: (axis not in windows, -axis)))
+    box = tuple(op.sizes[axis] or 1 for axis in axes)
+    row = box[0] * t.dtype.bytes
+    if max(box) > _LONGEST_BOX or row % _UNIT:
+        raise _not_possible(
+            op,
+            f"a box of {' x '.join(map(str, reversed(box)))} elements, rows of {row} bytes: at "
+            f"most {_LONGEST_BOX} along an axis, rows a multiple of {_UNIT} bytes",
+            "prefetch smaller pieces, or `wl.prefetch(window)` by all threads",
+        )
+    starts = [lower.index_cast(lower.get(s), i32) for s in op.starts]
+    lower.build.add(
+        tma.PrefetchBox(
+            tensor=op.tensor,
+            coordinates=tuple(starts[axis] for axis in axes),
+            map=_map_number(lower, op.tensor, axes, box, 0, False),
+            cache=op.cache,
+        )
+    )
+
+
+# ---- runs in one piece ---------------------------------------------------------------------------
+
+
+def _run(lower: Lowering, op: bulk.Load | bulk.Store | bulk.Prefetch) -> tuple[Value, int]:
+    """(element at which a run begins, its bytes); raises CompileError L010, L020."""
+    _check_whole(op)
+    t = scalar.tensor_of(op.tensor)
+    name = op.tensor.name or "the tensor"
+    (axis,) = (a for a, n in enumerate(op.sizes) if n is not None)
+    if t.cls.strides[axis] != "1":
+        raise _not_possible(
+            op,
+            f"axis {axis} of `{name}` is not contiguous",
+            "a bulk copy moves neighbouring elements; `wl.copy_async(window, tile)` moves others",
+        )
+    size = bulk.run_of(op.tensor, op.starts, op.sizes) * t.dtype.bytes
+    start = lower.facts.divisor(op.starts[axis]) * t.dtype.bytes
+    for what, number in (
+        (f"a run of {size} bytes", size),
+        (f"`{name}`, whose address or strides are multiples of {t.cls.align} bytes", t.cls.align),
+        ("a start that is not known to be a multiple of 16 bytes", start),
+    ):
+        if number % _UNIT:
+            raise error(
+                "L020",
+                f"a bulk copy moves multiples of {_UNIT} bytes between such addresses, and this "
+                f"has {what}",
+                op.loc,
+                label="this copy",
+                hint="write the start as `16 // x.dtype.bytes * i`, or use `wl.load`",
+            )
+    view = view_of(lower, op.tensor)
+    return base_of(lower, view, [lower.get(s) for s in op.starts]), size
+
+
+@lowers(bulk.Load)
+def load_run(lower: Lowering, op: bulk.Load) -> None:
+    base, size = _run(lower, op)
+    _check_proxies(lower, op)
+    _check_piece(op, op.target)
+    lower.build.add(
+        bulk.LoadBytes(
+            tensor=op.tensor,
+            base=base,
+            address=address_of(lower, op.target),
+            barrier=barrier_address(lower, op.barrier),
+            bytes=size,
+            cache=op.cache,
+        )
+    )
+
+
+@lowers(bulk.Store)
+def store_run(lower: Lowering, op: bulk.Store) -> None:
+    base, size = _run(lower, op)
+    _check_proxies(lower, op)
+    _check_piece(op, op.source)
+    lower.build.add(
+        bulk.StoreBytes(
+            tensor=op.tensor,
+            base=base,
+            address=address_of(lower, op.source),
+            bytes=size,
+            reduce=op.reduce,
+            cache=op.cache,
+        )
+    )
+
+
+@lowers(bulk.Prefetch)
+def prefetch_run(lower: Lowering, op: bulk.Prefetch) -> None:
+    base, size = _run(lower, op)
+    lower.build.add(bulk.PrefetchBytes(tensor=op.tensor, base=base, bytes=size))
+
+
+def _check_piece(op: bulk.Load | bulk.Store, tile: Value) -> None:
+    """A tile that lies in one piece, in order."""
+    kind = type_of(tile)
+    if kind.layout.swizzle or kind.order != tuple(range(len(kind.shape))):
+        raise _not_possible(
+            op,
+            "a bulk copy moves bytes as they lie, and this tile is swizzled or turned",
+            "allocate it with swizzle=0, or use `wl.copy_async`",
+        )
+    whole = kind.layout.shape
+    if kind.shape[1:] != whole[1:]:
+        raise _not_possible(
+            op,
+            f"a window of {kind.shape[-1]} of {whole[-1]} columns does not lie in one piece",
+            "copy whole rows of the shared tile",
         )

@@ -266,8 +266,26 @@ def load(lower: Lowering, op: tile.Load) -> None:
         axis=access.axis,
         vec=access.vec,
         read_only=read_only(lower, view.root),
+        cache=op.cache,
     )
     lower.put(op.result, lower.build.emit(made))
+
+
+@lowers(tile.Prefetch)
+def prefetch(lower: Lowering, op: tile.Prefetch) -> None:
+    view, layout = view_of(lower, op.tensor), lower.layout(op.mask)
+    widest = 1 if op.masked else _ACCESS_BYTES
+    access = window(lower, view, op.starts, op.sizes, layout, writes=True, widest=widest)
+    mask = lower.get(op.mask) if op.masked else None
+    lower.build.add(
+        global_memory.Prefetch(
+            tensor=view.root,
+            base=access.base,
+            offset=access.offset,
+            predicate=lower.both(access.predicate, mask),
+            level=op.level,
+        )
+    )
 
 
 @lowers(tile.Store)
@@ -283,6 +301,7 @@ def store(lower: Lowering, op: tile.Store) -> None:
             predicate=access.predicate,
             axis=access.axis,
             vec=access.vec,
+            cache=op.cache,
         )
     )
 

@@ -1,6 +1,7 @@
 """Rules of the simulator, one file an operation family. Importing this package registers them."""
 
 from warploom.sim.rules import (
+    bulk,
     cluster,
     control,
     debug,
@@ -20,6 +21,7 @@ from warploom.sim.rules import (
 )
 
 __all__ = [
+    "bulk",
     "cluster",
     "control",
     "debug",

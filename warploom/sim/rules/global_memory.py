@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -21,16 +21,28 @@ if TYPE_CHECKING:
     from warploom.sim.translate import Translator
 
 
+_Access: TypeAlias = (
+    global_memory.Load | global_memory.Store | global_memory.Atomic | global_memory.Prefetch
+)
+
+
 class Global:
     """Where an access of global memory goes."""
 
     def __init__(
-        self, t: Translator, op: global_memory.Load | global_memory.Store | global_memory.Atomic
+        self,
+        t: Translator,
+        op: global_memory.Load
+        | global_memory.Store
+        | global_memory.Atomic
+        | global_memory.Prefetch,
     ) -> None:
         self.op = op
         self.tensor, self.base, self.offset = t.slot(op.tensor), t.slot(op.base), t.slot(op.offset)
         self.predicate = t.optional(op.predicate)
-        self.axis, self.vec = op.axis, op.vec
+        self.axis, self.vec = 0, 1
+        if not isinstance(op, global_memory.Prefetch):
+            self.axis, self.vec = op.axis, op.vec
 
     def place(self, s: Slots, m: Batch) -> Place:
         """Plan, span and mask of this access; faults of its addresses are found here."""
@@ -57,6 +69,17 @@ def load(t: Translator, op: global_memory.Load) -> Step:
         else:
             filler = s[other] if other >= 0 else 0
             s[d] = read_where(at.memory, at.plan, at.span, at.mask, filler)
+
+    return step
+
+
+@simulates(global_memory.Prefetch)
+def prefetch(t: Translator, op: global_memory.Prefetch) -> Step:
+    """A matter of time only, but for addresses that lie outside."""
+    place = Global(t, op).place
+
+    def step(s: Slots, m: Batch) -> None:
+        place(s, m)
 
     return step
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from warploom.base.dtypes import DType
 from warploom.ir.kernel import TensorMap
 from warploom.ir.ops import tma
 from warploom.sim import arithmetic, faults, sync_faults
@@ -19,6 +20,7 @@ from warploom.sim.registry import simulates
 from warploom.sim.rules.cluster import peer
 from warploom.sim.rules.mbarrier import barrier_at
 from warploom.sim.shadow import written
+from warploom.sim.values import carrier
 
 if TYPE_CHECKING:
     from warploom.sim.translate import Translator
@@ -71,6 +73,22 @@ def prefetch_map(t: Translator, op: tma.PrefetchMap) -> Step:
     return step
 
 
+@simulates(tma.PrefetchBox)
+def prefetch_box(t: Translator, op: tma.PrefetchBox) -> Step:
+    """A matter of time only, but for what the engine cannot take."""
+    made: TensorMap = t.kernel.maps[op.map]
+    tensor = t.slot(op.tensor)
+
+    def step(s: Slots, m: Batch) -> None:
+        memory: Memory = s[tensor]
+        wrong = alignment(made, memory)
+        if wrong:
+            message = f"the copy engine cannot read boxes of `{memory.name}`"
+            sync_faults.misaligned(m, op, message, wrong)
+
+    return step
+
+
 @simulates(tma.LoadBox)
 def load_box(t: Translator, op: tma.LoadBox) -> Step:
     copy, b = Copy(t, op), t.slot(op.barrier)
@@ -85,7 +103,7 @@ def load_box(t: Translator, op: tma.LoadBox) -> Step:
             barrier = barrier_at(m, op, address, block)
             if barrier is not None:
                 for _ in range(copies):
-                    _issue(m, op, block, barrier, *placed)
+                    _issue(m, op, block, barrier, *placed, copy.map.nan)
 
     return step
 
@@ -100,7 +118,13 @@ def _targets(m: Batch, op: tma.LoadBox, mask: int | None) -> list[BlockState]:
 
 
 def _issue(
-    m: Batch, op: tma.LoadBox, block: BlockState, barrier: Mbarrier, box: Box, places: Any
+    m: Batch,
+    op: tma.LoadBox,
+    block: BlockState,
+    barrier: Mbarrier,
+    box: Box,
+    places: Any,
+    nan: bool,
 ) -> None:
     """A copy to one block is under way."""
     there = block.batch
@@ -108,13 +132,15 @@ def _issue(
         chunks_of(there.arena.written)[places] = 0  # in flight from here on
     if block.ledger is not None:
         block.ledger.begin_write(m, op, places)
-    load = Load(m, op, box.size, block, barrier, _arrival(there, box, places))
+    load = Load(m, op, box.size, block, barrier, _arrival(there, box, places, nan))
     block.cluster.resident.loads.append(load)
 
 
-def _arrival(m: Batch, box: Box, places: Any) -> Callable[[], None]:
+def _arrival(m: Batch, box: Box, places: Any, nan: bool) -> Callable[[], None]:
+    outside = _not_a_number(box.memory.dtype) if nan else 0
+
     def arrive() -> None:
-        held = box.gather(box.memory)
+        held = box.gather(box.memory, outside)
         chunks_of(m.arena.raw)[places] = _chunks(held)
         if m.arena.written is not None:
             shadow, good = box.memory.shadow, written(box.memory)
@@ -126,6 +152,11 @@ def _arrival(m: Batch, box: Box, places: Any) -> Callable[[], None]:
             m.state.ledger.end_write(places)
 
     return arrive
+
+
+def _not_a_number(dtype: DType) -> Any:
+    """NaN as memory holds it."""
+    return np.array(np.nan, dtype.numpy).view(carrier(dtype))[()]
 
 
 def _chunks(array: np.ndarray) -> np.ndarray:
