@@ -7,14 +7,20 @@ import pytest
 
 from tests.docs.blocks import ROOT, Reader, blocks_of, matches
 
+PATTERNS = sorted((ROOT / "docs" / "patterns").glob("*.md"))
+OF_TORCH = [page for page in PATTERNS if "import torch" in page.read_text(encoding="utf-8")]
 PAGES = [
     *(ROOT / "README.md", ROOT / "docs" / "start.md"),
-    *sorted((ROOT / "docs" / "patterns").glob("*.md")),
+    *(pytest.param(p, marks=pytest.mark.torch if p in OF_TORCH else ()) for p in PATTERNS),
 ]
 README_ORDER = [
     *("Try it", "A kernel", "A mistake", "What it runs on", "How fast", "The picture"),
     *("Levels", "What it is not", "Where next", "Licence"),
 ]
+
+
+def test_pages_about_torch_run_where_torch_is() -> None:
+    assert [page.name for page in OF_TORCH] == ["torch.md"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
