@@ -84,6 +84,18 @@ def test_one_stage_has_a_barrier_and_no_number(device):
     assert {row.what for row in trace if row.event == "wait"} == {"ring_empty", "ring_full"}
 
 
+@pytest.mark.parametrize("name", ["default", "pingpong", "cluster"])
+def test_a_product_waits_for_copies_products_and_other_blocks(device, name):
+    trace = gemm.example_call(name, "sim" if device.name == "sim" else "gpu").trace(blocks=2)
+    assert not trace.full
+    waits = {(row.role, row.what.partition("[")[0]) for row in trace if row.event == "wait"}
+    assert {("load", "ring_empty"), ("math", "ring_full"), ("math", "products")} <= waits
+    assert (("math", "the cluster") in waits) == (name == "cluster")
+    ends = [row for row in trace if row.event == "end"]
+    assert len(ends) == 2 * 3 and {row.replica for row in ends if row.role == "math"} == {0, 1}
+    assert all(row.waited is not None for row in trace if row.event == "wait")
+
+
 @wl.kernel
 def doubled(x: wl.Tensor, N: wl.const):
     start = wl.program_id(0) * 4 * N + wl.program_id(1) * 2 * N

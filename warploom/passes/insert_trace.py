@@ -13,7 +13,7 @@ from warploom.ir.addresses import buffer_behind
 from warploom.ir.builder import Builder
 from warploom.ir.kernel import Kernel
 from warploom.ir.op import Block, Loc, Op, Value
-from warploom.ir.ops import cluster, mbarrier, scalar, shared_memory, sync, tma
+from warploom.ir.ops import cluster, mbarrier, scalar, shared_memory, sync, tma, wgmma
 from warploom.ir.ops.control import Assign, Declare, For, If, Loop, OneThread, Yield
 from warploom.ir.ops.debug import Record
 from warploom.ir.ops.roles import Split
@@ -22,6 +22,12 @@ from warploom.ir.types import Scalar, Tensor, TensorClass
 from warploom.passes.place_roles import IDLE
 
 _BARRIER_BYTES = 8
+_WAITS: dict[type[Op], str] = {
+    tma.Wait: "copies to global memory",
+    wgmma.WaitGroup: "products",
+    wgmma.Drain: "products",
+    cluster.Sync: "the cluster",
+}
 
 
 def insert_trace(kernel: Kernel, target: Target) -> None:
@@ -126,10 +132,8 @@ class _Role:
             buffer = buffer_behind(op.barrier)
             name = buffer.name if buffer is not None and buffer.name else "a barrier"
             return self.event(alone, op.loc, "arrive", f"{name} of another block")
-        if self.waits_for(op):
-            what = f"barrier {op.id}" if isinstance(op, sync.Barrier) else "copies to global memory"
-            return self.event(alone, op.loc, "wait", what)
-        return []
+        what = self.waits_for(op)
+        return self.event(alone, op.loc, "wait", what) if what else []
 
     def after(self, op: Op, alone: str) -> list[Op]:
         """What is noted behind an operation."""
@@ -137,10 +141,11 @@ class _Role:
             return self.event(alone, op.loc, "go")
         return []
 
-    def waits_for(self, op: Op) -> bool:
-        """Whether an operation waits for other roles, or for the copy engine."""
-        meets = isinstance(op, sync.Barrier) and op.threads > 32 * self.warps
-        return meets or isinstance(op, tma.Wait)
+    def waits_for(self, op: Op) -> str:
+        """What an operation waits for besides an mbarrier; nothing for most."""
+        if isinstance(op, sync.Barrier) and op.threads > 32 * self.warps:
+            return f"barrier {op.id}"
+        return next((text for kind, text in _WAITS.items() if isinstance(op, kind)), "")
 
     def at_barrier(self, op: Op, address: Value, kind: str, alone: str) -> list[Op]:
         """An event at an mbarrier, told by its buffer and its number there."""
