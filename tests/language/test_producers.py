@@ -136,6 +136,61 @@ def test_a_role_fills_items_in_two_ways(device, stages, copies):
 
 
 @wl.kernel
+def guarded(x: wl.Tensor, y: wl.Tensor, n: wl.i32, FIRST: wl.const, SECOND: wl.const):
+    """Roles that constants remove: each takes its ends of the pipes with it, and a pipe that nobody
+    uses takes no memory."""
+    ring = wl.pipe(2, slots=[wl.shared((8, 32), wl.f32)])
+    other = wl.pipe(2, slots=[wl.shared((8, 32), wl.f32)])
+    out = wl.pipe(2, slots=[wl.shared((8, 32), wl.f32)], to=wl.copy_engine)
+    unit = wl.turns(2)
+    with wl.roles():
+        if FIRST or SECOND:
+            with wl.role("load", warps=1):
+                for k in wl.range(n):
+                    with ring.put() as tile:
+                        wl.copy_async(x[k, wl.ds(0, 8), wl.ds(0, 32)], tile)
+        if FIRST:
+            with wl.role("first", warps=2):
+                for k in wl.range(n):
+                    with ring.get() as tile:
+                        wl.store(y[0, k, wl.ds(0, 8), wl.ds(0, 32)], tile.load())
+        if SECOND:
+            with wl.role("again", warps=1, replicas=2) as r:
+                with unit.turn(r), other.put() as tile:
+                    tile.store(wl.zeros((8, 32), wl.f32))
+                for k in wl.range(n):
+                    with ring.get() as tile:
+                        t = tile.load()
+                    if k % 2 == r:
+                        with out.put() as slot:
+                            slot.store(t + 1.0)
+                            wl.copy_async(slot, y[1, k, wl.ds(0, 8), wl.ds(0, 32)])
+            with wl.role("drop", warps=1), other.get() as tile:
+                wl.store(y[2, 0, wl.ds(0, 8), wl.ds(0, 32)], tile.load())
+
+
+@pytest.mark.parametrize(("first", "second"), list(itertools.product([False, True], repeat=2)))
+def test_roles_that_constants_remove(device, first, second):
+    x = np.random.default_rng(0).standard_normal((5, 8, 32)).astype(np.float32)
+    y = device.put(np.full((3, 5, 8, 32), 7, np.float32))
+    guarded[1](device.put(x), y, 5, first, second)
+    found = device.get(y)
+    assert np.array_equal(found[0], x if first else np.full_like(x, 7))
+    assert np.array_equal(found[1], x + 1 if second else np.full_like(x, 7))
+    assert (found[2, 0] == (0 if second else 7)).all()
+
+
+def test_what_nobody_uses_takes_no_memory():
+    x, y = np.zeros((5, 8, 32), np.float32), np.zeros((3, 5, 8, 32), np.float32)
+    sizes = {}
+    for first, second in itertools.product([False, True], repeat=2):
+        text = guarded.launch(1).call(x, y, 5, first, second).text("machine")
+        sizes[first, second] = text.count("shared_memory.buffer")
+    # Tiles, full and empty of each ring; the slots of `out`; two arrays of barriers of the turns.
+    assert sizes == {(False, False): 0, (True, False): 3, (False, True): 9, (True, True): 9}
+
+
+@wl.kernel
 def by_products(a: wl.Tensor, c: wl.Tensor, n: wl.i32, STAGES: wl.const):
     """c = Σ A_k · A_kᵀ where threads store what the matrix unit reads: a fence stands between."""
     ring = wl.pipe(STAGES, slots=[wl.shared((64, 64), wl.bf16)])

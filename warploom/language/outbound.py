@@ -16,7 +16,7 @@ from warploom.ir.ops import shared as shared_ops
 from warploom.language import core
 from warploom.language.context import Refused, builder, current
 from warploom.language.regions import Region
-from warploom.language.roles import Joint, RolePlan, need_role
+from warploom.language.roles import Joint, RolePlan, forget, need_role
 from warploom.language.shared import Shared
 from warploom.language.values import wrap
 
@@ -68,10 +68,13 @@ class Outbound(Joint):
     def close(self, plans: list[RolePlan]) -> None:
         """Make room for the slots of all replicas."""
         replicas = sum(plan.replicas for plan, _ in self.users if plan in plans)
+        if not replicas:
+            forget((buffer.value for buffer in self.buffers), plans)
+            return
         for buffer in self.buffers:
             made = buffer.value.owner
             assert isinstance(made, shared_ops.Alloc)
-            made.slots = self.stages * max(1, replicas)
+            made.slots = self.stages * replicas
             buffer.value.type = made.infer()[0]
 
 

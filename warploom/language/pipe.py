@@ -22,7 +22,7 @@ from warploom.language.context import Refused, builder, current, need_top, vocab
 from warploom.language.item import Get, Item
 from warploom.language.outbound import Outbound, Unit, outbound
 from warploom.language.put import Put, arrivals
-from warploom.language.roles import Joint, RolePlan, need_role
+from warploom.language.roles import Joint, RolePlan, forget, need_role
 from warploom.language.rotation import one_owner_a_slot
 from warploom.language.shared import Shared
 from warploom.language.sharing import Sharing
@@ -184,6 +184,7 @@ class Pipe(Joint):
                 place=self.full_op.loc,
             )
         if not producers:
+            forget((self.full.value, self.empty.value, *(b.value for b in self.buffers)), plans)
             return
         self.full_op.arrivals = sum(
             arrivals([put for put in self.puts if put.plan is plan]) * plan.replicas

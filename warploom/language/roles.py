@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from warploom.ir.op import Block, Value
+from warploom.ir.kernel import walk
+from warploom.ir.op import Block, Op, Value
 from warploom.ir.ops import roles as role_ops
 from warploom.language.context import Handle, Refused, builder, current, vocabulary
 from warploom.language.regions import Names, Nested, Region
@@ -39,6 +41,16 @@ class Joint(Handle, ABC):
     @abstractmethod
     def close(self, plans: list[RolePlan]) -> None:
         """These are the roles of the kernel."""
+
+
+def forget(values: Iterable[Value], plans: list[RolePlan]) -> None:
+    """Take back the memory of a joint that no role uses, except what something else does."""
+    held = current()
+    blocks = (held.top, *(plan.body for plan in plans))
+    used = {v for block in blocks for op in walk(block) for v in op.operand_values()}
+    for value in values:
+        if value not in used and isinstance(value.owner, Op) and value.owner in held.top.ops:
+            held.top.ops.remove(value.owner)
 
 
 def need_role(verb: str) -> RolePlan:

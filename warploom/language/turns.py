@@ -18,7 +18,7 @@ from warploom.language import core
 from warploom.language.barrier import Barrier
 from warploom.language.context import Refused, builder, current, need_top, vocabulary
 from warploom.language.regions import Region
-from warploom.language.roles import Joint, RolePlan, need_role
+from warploom.language.roles import Joint, RolePlan, forget, need_role
 from warploom.language.values import Scalar, index_value, wrap
 
 _MOST = 32
@@ -160,6 +160,7 @@ class Turns(Joint):
         """Check that all participants are there, and set how they hand over."""
         players = [p for p in self.players if p.plan in plans]
         if not players:
+            forget((self.go.value, self.gone.value), plans)
             return
         found = sorted(p.first + i for p in players for i in range(p.plan.replicas))
         if found != list(range(self.count)):
