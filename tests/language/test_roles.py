@@ -115,3 +115,26 @@ def synchronises(y: wl.Tensor):
             wl.syncthreads()
         with wl.role("two", warps=4):
             wl.store(y[wl.ds(0, 8)], wl.zeros((8,), wl.f32))
+
+
+def folded(x: wl.Tensor, y: wl.Tensor, N: wl.const):
+    """Replicas that exchange among their warps, trip after trip, each at its own pace."""
+    with wl.roles():
+        with wl.role("fold", warps=4, replicas=3) as r:
+            for k in wl.range(x.shape[0]):
+                total = 0
+                for _ in wl.range(r * 3 + 1):
+                    t = wl.load(x[k, r, wl.ds(0, N)])
+                    total = wl.scalar(wl.sum(t, 0)) + wl.scalar(wl.max(t, 0))
+                wl.store(y[k, r], total)
+        with wl.role("idle", warps=1):
+            pass
+
+
+def test_what_replicas_exchange_is_their_own(device):
+    x = np.random.default_rng(0).integers(0, 100, (300, 3, 256)).astype(np.int32)
+    y = device.put(np.zeros((300, 3), np.int32))
+    call = folded.launch(2).call(device.put(x), y, N=256)
+    assert call.text("machine").count("copies=3") >= 2
+    call.run()
+    assert np.array_equal(device.get(y), x.sum(2) + x.max(2))

@@ -110,7 +110,7 @@ def _lower_split(lower: Lowering, op: Split) -> None:
     outer = lower.prologue
     bodies = []
     for number, source in enumerate(op.bodies):
-        lower.begin_role()
+        lower.begin_role(op.replicas[number])
         body = Block()
         with lower.build.inside(body):
             _set_registers(lower, op, number)

@@ -42,7 +42,7 @@ def plan_shared_memory(kernel: Kernel, target: Target) -> None:
 
 
 def _size(buffer: BufferOp) -> int:
-    return -(-buffer.elements * buffer.dtype.bytes // _ALIGN) * _ALIGN
+    return -(-buffer.size // _ALIGN) * _ALIGN
 
 
 def _too_much(buffers: Iterable[BufferOp], total: int, target: Target) -> Error:

@@ -106,8 +106,6 @@ def buffer_of(address: Value) -> Value:
 def _shared(buffer: Value, *, writes: bool) -> Touch:
     made = buffer.owner
     assert isinstance(made, shared_memory.BufferOp)
-    size = made.elements * made.dtype.bytes
-    verb = "write" if writes else "read"
-    return Touch(
-        "shared", made.at, made.at + size, writes, f"{verb} of {buffer.name or 'buffer'}@{made.at}"
-    )
+    end, verb = made.at + made.size, "write" if writes else "read"
+    what = f"{verb} of {buffer.name or 'buffer'}@{made.at}"
+    return Touch("shared", made.at, end, writes, what)

@@ -85,9 +85,9 @@ def shared_memory(kernel: Kernel) -> list[Part]:
         Part(
             op.result.name,
             op.at,
-            op.elements * op.dtype.bytes,
+            op.size,
             op.dtype.name,
-            op.elements,
+            op.elements * op.copies,
             op.loc.line,
         )
         for op in walk(kernel.body)

@@ -88,7 +88,7 @@ class Translator:
     def byte_of(self, op: BufferOp) -> int:
         """Where a shared buffer starts; a place of its own where none has been planned."""
         at = op.at if op.at >= 0 else _aligned(self.shared_bytes, op.align)
-        end = at + op.elements * op.dtype.bytes
+        end = at + op.size
         self.shared_bytes = max(self.shared_bytes, _aligned(end))
         self.placed.append(Placed(op.result.name, at, end, op.dtype.bytes, op.result))
         return at

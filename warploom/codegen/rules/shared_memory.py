@@ -14,13 +14,14 @@ from warploom.ir.ops import shared_memory as ops
 def buffer(out: Emitter, op: ops.BufferOp) -> None:
     if op.at < 0:
         raise Fault(f"{op.result} has no place in shared memory")
-    if op.at + op.elements * op.dtype.bytes > out.kernel.shared_bytes:
+    if op.at + op.size > out.kernel.shared_bytes:
         raise Fault(f"{op.result} ends beyond the {out.kernel.shared_bytes} bytes of the block")
     out.prelude.use("u32")
     name = out.names.take(op.result.name or "buffer")
     out.places[op.result] = Place.expression(name)
     size = f"{op.dtype.name} × {op.elements}"
-    out.lines.add(f"const u32 {name} = smem + {op.at};  // {size}")
+    own = f" + ({out.warps.replica}) * {op.pitch}" if op.copies > 1 else ""
+    out.lines.add(f"const u32 {name} = smem + {op.at}{own};  // {size}")
 
 
 @emits(ops.Address)

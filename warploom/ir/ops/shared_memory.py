@@ -30,13 +30,31 @@ def buffer_of(value: Value) -> Buffer:
 
 @op("shared_memory.buffer", stages=Stage.MACHINE, effects=(Effect.ALLOCATE,), executes=Actor.BLOCK)
 class BufferOp(Op):
-    """A buffer of `elements` elements at byte `at` of the block's shared memory (−1 until
-    planned)."""
+    """A buffer of `elements` elements at byte `at` of the block's shared memory (−1 until planned).
+
+    `copies`: one for each replica of the role that makes it, `pitch` bytes apart: what a replica
+    exchanges among its warps is its own.
+    """
 
     dtype: DType = attribute()
     elements: int = attribute()
     at: int = attribute(default=-1)
     align: int = attribute(default=16)
+    copies: int = attribute(default=1)
+
+    @property
+    def pitch(self) -> int:
+        """Bytes of one copy, a multiple of the alignment where there are several."""
+        size = self.elements * self.dtype.bytes
+        return size if self.copies == 1 else -(-size // self.align) * self.align
+
+    @property
+    def size(self) -> int:
+        """Bytes of all copies."""
+        return self.pitch * self.copies
+
+    def verify(self) -> None:
+        check(self.copies >= 1, f"{self.copies} copies of a buffer")
 
     def infer(self) -> tuple[Type, ...]:
         return (Buffer(self.dtype, self.elements),)

@@ -97,6 +97,7 @@ class Lowering:
         self.places: dict[Value, SharedPlace] = {}
         self.barrier_makers: dict[Block, OneThread] = {}  # by the block that they stand in
         self.build = Builder(Block())
+        self.replicas = 1  # of the role that is being lowered
         self.begin_role()
 
     def tensor_uses(self, tensor: Value) -> set[type[Op]]:
@@ -107,9 +108,10 @@ class Lowering:
         """Whether any operation before lowering reads a value."""
         return value in self._used
 
-    def begin_role(self) -> None:
+    def begin_role(self, replicas: int = 1) -> None:
         """Coordinates depend on nothing but lane and warp, so they are made once, before all else
         of the role: warp numbers count within it."""
+        self.replicas = replicas
         self.prologue = Builder(Block(), self.kernel.loc)
         self._coordinates: dict[tuple[Layout, int, int], Value] = {}
         self._digits: dict[tuple[Layout, Mode, int, int], Value] = {}

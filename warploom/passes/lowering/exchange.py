@@ -15,8 +15,8 @@ from warploom.passes.lowering.context import Lowering, lowers
 
 
 def scratch(lower: Lowering, dtype: DType, elements: int) -> Value:
-    """A buffer of the block's shared memory."""
-    made = shared_memory.BufferOp(dtype=dtype, elements=elements)
+    """A buffer of the block's shared memory, one for each replica of a role: they run apart."""
+    made = shared_memory.BufferOp(dtype=dtype, elements=elements, copies=lower.replicas)
     return lower.build.emit(made, "scratch")
 
 

@@ -19,13 +19,17 @@ if TYPE_CHECKING:
 
 @simulates(shared_memory.BufferOp)
 def buffer(t: Translator, op: shared_memory.BufferOp) -> Step:
-    d, at, name = t.slot(op.result), t.byte_of(op), op.result.name
+    d, first, name = t.slot(op.result), t.byte_of(op), op.result.name
+    pitch = op.pitch if op.copies > 1 else 0
 
     def step(s: Slots, m: Batch) -> None:
-        arena = m.arena
-        memory = arena.buffers.get(op)
+        arena, at = m.arena, first
+        if pitch:
+            at += m.actor.replica * pitch
+        memory = arena.buffers.get((op, at))
         if memory is None:
-            memory = arena.buffers[op] = Memory(arena.raw, op.dtype, at // op.dtype.bytes, name, at)
+            memory = Memory(arena.raw, op.dtype, at // op.dtype.bytes, name, at)
+            arena.buffers[op, at] = memory
             memory.pitch, memory.limit = m.pitch // op.dtype.bytes, op.elements
             if arena.written is not None:
                 memory.shadow = shadow_memory(arena.written, memory)
