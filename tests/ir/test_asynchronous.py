@@ -71,7 +71,8 @@ first=(-1, -1,), barrier=(-1, -1,)] {
 
 MACHINE = """\
   %z: i32@grid = scalar.const() [number=0, dtype=i32]
-  %a: buffer<bf16, 16384> = shared_memory.buffer() [dtype=bf16, elements=16384, at=0, align=1024, copies=1]
+  %a: buffer<bf16, 16384> = shared_memory.buffer() [dtype=bf16, elements=16384, at=0, align=1024, \
+copies=1]
   %m: buffer<i64, 1> = shared_memory.buffer() [dtype=i64, elements=1, at=32768, align=16, copies=1]
   %at: i32@grid = shared_memory.address(%a)
   %bar: i32@grid = shared_memory.address(%m)

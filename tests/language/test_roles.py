@@ -117,6 +117,7 @@ def synchronises(y: wl.Tensor):
             wl.store(y[wl.ds(0, 8)], wl.zeros((8,), wl.f32))
 
 
+@wl.kernel
 def folded(x: wl.Tensor, y: wl.Tensor, N: wl.const):
     """Replicas that exchange among their warps, trip after trip, each at its own pace."""
     with wl.roles():

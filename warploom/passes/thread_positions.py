@@ -133,6 +133,12 @@ class _Threader:
     ) -> tuple[Value, Value, Value]:
         """Arrive for the item `behind` before this one, if that many are held."""
         slot, phase, held = at
+        count = _count(held)
+        if count is not None:
+            # Known where the text says it, such as behind a loop whose items have gone back.
+            if count == op.behind:
+                _arrive(build, op, _earlier(build, op.slot, op.behind, op.stages))
+            return slot, phase, build.const(min(count + 1, op.behind))
         most = build.const(op.behind)
         due = build.emit(scalar.Compare(lhs=held, rhs=most, kind="eq"))
         with _only_if(build, due):
@@ -146,7 +152,11 @@ class _Threader:
             build.add(wgmma.Drain())
         for ring, op in held_by.items():
             slot, phase, held = state[ring]
-            for number in range(op.behind):
+            count = _count(held)
+            for number in range(op.behind if count is None else count):
+                if count is not None:
+                    _arrive(build, op, _earlier(build, slot, 1 + number, op.stages))
+                    continue
                 some = build.emit(scalar.Compare(lhs=held, rhs=build.const(number), kind="gt"))
                 with _only_if(build, some):
                     _arrive(build, op, _earlier(build, slot, 1 + number, op.stages))
@@ -209,6 +219,11 @@ def _visit(build: Builder, op: Skip, slot: Value, phase: Value) -> tuple[Value, 
     loop = For(lo=zero, hi=op.count, step=one, inits=(slot, phase), body=body)
     after = build.add(loop).results
     return after[0], after[1]
+
+
+def _count(held: Value) -> int | None:
+    """How many items are held, where that is a constant."""
+    return int(held.owner.number) if isinstance(held.owner, scalar.Const) else None
 
 
 def _extend_yield(block: Block, state: State, rings: tuple[int, ...]) -> None:

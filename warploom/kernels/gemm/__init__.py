@@ -10,9 +10,12 @@ from warploom.kernels import activation as activations
 from warploom.kernels import arguments
 from warploom.kernels.gemm import kernel, operands
 from warploom.kernels.gemm.config import Config, Shape, choose
+from warploom.kernels.gemm.grouped import grouped_matmul
 from warploom.kernels.gemm.split import kernel as split_kernel
 from warploom.runtime import arrays, driver, memory, workspace
 from warploom.runtime.arrays import View
+
+__all__ = ["Config", "Shape", "choose", "grouped_matmul", "matmul", "shape_of"]
 
 _SIMULATED_SMS = 132
 # Products of 8-bit floats that the matrix unit adds up by itself: one step of the kernel, and what

@@ -1,6 +1,7 @@
 """The matrix product in NumPy, in float64."""
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 
@@ -30,3 +31,16 @@ def matmul(
 def error_scale(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Σ_k |a[m, k]·b[k, n]|: what the rounding error of a sum is a small multiple of."""
     return np.abs(a.astype(np.float64)) @ np.abs(b.astype(np.float64))
+
+
+def grouped_rows(a: np.ndarray, b: np.ndarray, offsets: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """`out` with a · b[g] in the rows of each group."""
+    made = out.astype(np.float64)
+    for group, (lo, hi) in enumerate(pairwise(offsets)):
+        made[lo:hi] = matmul(a[lo:hi], b[group])
+    return made
+
+
+def grouped_depth(a: np.ndarray, b: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """The products over each group's part of the common axis."""
+    return np.stack([matmul(a[:, lo:hi], b[lo:hi]) for lo, hi in pairwise(offsets)])

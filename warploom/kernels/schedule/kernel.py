@@ -92,3 +92,53 @@ class Shares:
         """The blocks that have steps of a tile: from the first to the last."""
         first = tile * self.steps
         return self.owner(first), self.owner(first + self.steps - 1)
+
+
+@wl.struct
+class Groups:
+    """Tiles of grids of one width and of different heights, the grid of group g after that of group
+    g - 1: it has the rows from offsets[g] to offsets[g + 1], in tiles of BM rows, and `columns`
+    tiles a row. Dealt to the blocks of the launch in turn, down the rows of a group first.
+
+    An item is the number of a tile, its group, and the first tile of that group and of the next.
+    """
+
+    offsets: wl.Tensor
+    columns: int
+    BM: wl.const
+
+    def rows(self, group):
+        """From which row to which a group goes."""
+        return wl.load(self.offsets[group]), wl.load(self.offsets[group + 1])
+
+    def high(self, group):
+        """Tiles of a group one below the other; none beyond the last group."""
+        lo, hi = self.rows(group)
+        return wl.maximum(hi - lo + (self.BM - 1), 0) // self.BM
+
+    def count(self):
+        return self.offsets.shape[0] - 1
+
+    def at(self, t, group, start, end):
+        """Tile t, seen from a group before it or its own."""
+        while t >= end and group < self.count():
+            start, group = end, group + 1
+            end = start + self.high(group) * self.columns
+        return t, group, start, end
+
+    def first(self):
+        return self.at(wl.program_id(0), 0, 0, self.high(0) * self.columns)
+
+    def valid(self, item):
+        _, group, _, _ = item
+        return group < self.count()
+
+    def next(self, item):
+        t, group, start, end = item
+        return self.at(t + wl.num_programs(0), group, start, end)
+
+    def place(self, item):
+        """Group, row and column of a tile in its grid."""
+        t, group, start, _ = item
+        high = self.high(group)
+        return group, (t - start) % high, (t - start) // high
