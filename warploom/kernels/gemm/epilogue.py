@@ -3,6 +3,9 @@ nothing of how the sums were made."""
 
 import warploom as wl
 
+# What does nothing to the sums.
+NOTHING = (None, None, None, None, None, None, None, False)
+
 
 @wl.function
 def part_of(x, batch, rows, columns):

@@ -3,10 +3,9 @@ pieces of the K axis. Where a group ends is read on the device. Knows no shapes.
 """
 
 import warploom as wl
+from warploom.kernels.gemm.epilogue import NOTHING
 from warploom.kernels.gemm.kernel import Held, brought, summed, written
 from warploom.kernels.schedule import Grid, Groups
-
-NO_EPILOGUE = (None, None, None, None, None, False)
 
 
 @wl.kernel
@@ -56,10 +55,10 @@ def grouped_rows(
                 row, column = i * BM + r * M, j * BN
                 if not DIRECT and lo + (i + 1) * BM <= hi:
                     target = (c, out, EN, False)
-                    written(sums, M, BN, NO_EPILOGUE, (0, lo + row, column), r * 2, target)
+                    written(sums, M, BN, NOTHING, (0, lo + row, column), r * 2, target)
                 else:
                     target = (c.rows(lo, hi), None, EN, True)
-                    written(sums, M, BN, NO_EPILOGUE, (0, row, column), 0, target)
+                    written(sums, M, BN, NOTHING, (0, row, column), 0, target)
             if not DIRECT:
                 with wl.one_thread():
                     wl.copy_wait()
@@ -135,7 +134,7 @@ def grouped_depth(
                     acc = wl.dot_async(sa.T if A_T else sa, sb.T if B_T else sb, acc)
                     item.release(after=acc, behind=1 if STAGES > 1 else 0)
                 sums, target = Held(acc.wait()), (c, out, EN, DIRECT)
-                written(sums, BM, BN, NO_EPILOGUE, (group, i * BM, j * BN), 0, target)
+                written(sums, BM, BN, NOTHING, (group, i * BM, j * BN), 0, target)
             if not DIRECT:
                 with wl.one_thread():
                     wl.copy_wait()
