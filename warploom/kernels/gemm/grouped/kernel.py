@@ -34,7 +34,7 @@ def grouped_rows(
     tile_a = wl.shared((BK, BM) if A_T else (BM, BK), a.dtype)
     tile_b = wl.shared((BN, BK) if B_T else (BK, BN), b.dtype)
     ring = wl.pipe(STAGES, slots=[tile_a, tile_b])
-    out = None if DIRECT else wl.shared((M, EN), c.dtype, slots=2 * MATH)
+    out = None if DIRECT else wl.pipe(2, slots=[wl.shared((M, EN), c.dtype)], to=wl.copy_engine)
     K, groups = a.shape[1], Groups(offsets, (c.shape[1] + BN - 1) // BN, BM)
     wl.launch_dependents()
     wl.wait_for_previous()
@@ -55,13 +55,10 @@ def grouped_rows(
                 row, column = i * BM + r * M, j * BN
                 if not DIRECT and lo + (i + 1) * BM <= hi:
                     target = (c, out, EN, False)
-                    written(sums, M, BN, NOTHING, (0, lo + row, column), r * 2, target)
+                    written(sums, M, BN, NOTHING, (0, lo + row, column), target)
                 else:
                     target = (c.rows(lo, hi), None, EN, True)
-                    written(sums, M, BN, NOTHING, (0, row, column), 0, target)
-            if not DIRECT:
-                with wl.one_thread():
-                    wl.copy_wait()
+                    written(sums, M, BN, NOTHING, (0, row, column), target)
 
 
 @wl.function
@@ -102,7 +99,7 @@ def grouped_depth(
     tile_a = wl.shared((BK, BM) if A_T else (BM, BK), a.dtype)
     tile_b = wl.shared((BN, BK) if B_T else (BK, BN), b.dtype)
     ring = wl.pipe(STAGES, slots=[tile_a, tile_b])
-    out = None if DIRECT else wl.shared((BM, EN), c.dtype, slots=2)
+    out = None if DIRECT else wl.pipe(2, slots=[wl.shared((BM, EN), c.dtype)], to=wl.copy_engine)
     rows, columns = (c.shape[1] + BM - 1) // BM, (c.shape[2] + BN - 1) // BN
     grid = Grid(rows, columns, c.shape[0], GROUP)
     wl.launch_dependents()
@@ -134,10 +131,7 @@ def grouped_depth(
                     acc = wl.dot_async(sa.T if A_T else sa, sb.T if B_T else sb, acc)
                     item.release(after=acc, behind=1 if STAGES > 1 else 0)
                 sums, target = Held(acc.wait()), (c, out, EN, DIRECT)
-                written(sums, BM, BN, NOTHING, (group, i * BM, j * BN), 0, target)
-            if not DIRECT:
-                with wl.one_thread():
-                    wl.copy_wait()
+                written(sums, BM, BN, NOTHING, (group, i * BM, j * BN), target)
 
 
 @grouped_rows.example
