@@ -225,7 +225,9 @@ def test_tiles_do_not_change_bits(randn):
     a, b = randn((150, 328), "bf16"), randn((328, 136), "bf16")
     made = [
         run_on_simulator(a, b, config.fitted(rows, columns, math, 4))
-        for rows, columns, math in ((64, 64, 1), (128, 64, 2), (128, 256, 2), (256, 128, 2))
+        for rows, columns, math in (
+            *((64, 64, 1), (128, 64, 2), (128, 256, 2), (256, 128, 2), (192, 112, 3)),
+        )
     ]
     assert all(np.array_equal(made[0], other) for other in made[1:])
 

@@ -20,7 +20,7 @@ __all__ = ["Config", "Shape", "choose", "grouped_matmul", "matmul", "shape_of"]
 _SIMULATED_SMS = 132
 # Products of 8-bit floats that the matrix unit adds up by itself: one step of the kernel, and what
 # costs a result of 16 bits less than a tenth of its rounding.
-STEP, PROMOTE_16 = 128, 512
+STEP, PROMOTE_16 = 128, 1024
 
 
 def matmul(

@@ -6,7 +6,7 @@ not depend on the tile: every element is summed in the order of k, 16 at a time.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from math import prod
@@ -159,13 +159,18 @@ def measured(sms: int) -> dict[str, Config]:
     return {}
 
 
-def candidates(shape: Shape) -> Iterator[Config]:
+# Rows of a tile, replicas that share them, and the most columns that their registers hold.
+_USUAL = ((128, 2, 256), (256, 2, 128), (64, 1, 256))
+_THREE = ((192, 3, 160),)
+
+
+def candidates(shape: Shape, families: Iterable[tuple[int, int, int]] = _USUAL) -> Iterator[Config]:
     """Every tile that fits. A `b` that is contiguous along N comes in panels of 64 columns."""
     if shape.in_bytes == 1:
         yield from eight_bits(shape)
         return
     step = 16 if shape.b_t else 64
-    for rows, math, widest in ((128, 2, 256), (256, 2, 128), (64, 1, 256)):
+    for rows, math, widest in families:
         for columns in range(step, widest + 1, step):
             yield fitted(rows, columns, math, shape.out_bytes)
 
@@ -175,7 +180,7 @@ def eight_bits(shape: Shape) -> Iterator[Config]:
     the registers."""
     forms = ((128, 2, 192), (64, 1, 192)) if shape.promote else ((128, 2, 256), (64, 1, 256))
     for rows, math, widest in (*forms, (256, 2, 96 if shape.promote else 128)):
-        for columns in (*range(16, 64, 16), *range(64, widest + 1, 32)):
+        for columns in range(16, widest + 1, 16):
             yield replace(fitted(rows, columns, math, shape.out_bytes), BK=shape.depth)
 
 
@@ -185,6 +190,11 @@ def swapped(shape: Shape) -> Iterator[Config]:
     if 1 < shape.m <= 64 and not shape.a_t:
         for rows, math in ((64, 1), (128, 2), (256, 2)):
             yield replace(fitted(rows, columns, math, shape.out_bytes), SWAP=True, BK=shape.depth)
+
+
+def threefold(shape: Shape) -> Iterator[Config]:
+    """Tiles of three replicas, for a shape that they divide better."""
+    yield from candidates(shape, _THREE)
 
 
 def shared_out(shape: Shape, most: int) -> Iterator[Config]:
