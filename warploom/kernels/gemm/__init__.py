@@ -53,7 +53,7 @@ def matmul(
     `scale_a`, `scale_b`: a number, or an array in f32 with one element for the whole operand, or
     with one for each row of `a` ([M] or [M, 1]) or column of `b` ([N] or [1, N]). The matrix unit
     keeps about 14 bits while it adds up 8-bit floats: after each `promote` products along K its sum
-    is added to f32 registers, by default after 128, or 512 for a result of 16 bits; 0 means never,
+    is added to f32 registers, by default after 128, or 1024 for a result of 16 bits; 0 means never,
     which is faster and further off.
 
     Returns `out`. Without one a new array is made by the library that `a` comes from, of `dtype` (a
