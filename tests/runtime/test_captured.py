@@ -8,6 +8,7 @@ import pytest
 
 import warploom as wl
 from warploom.frontend.capture import source_key_parts
+from warploom.kernels.gemm import kernel as product
 from warploom.runtime.captured import watch
 
 BLOCK = 16
@@ -59,6 +60,10 @@ class Lists:
 
     count: int = 1
     sizes = TABLE
+
+
+def with_a_word_of_the_language(x):
+    return x if wl.copy_engine else x + 1
 
 
 def with_struct(x):
@@ -152,6 +157,17 @@ def test_a_struct_is_compared_by_identity_and_its_methods_are_watched(
     assert not seen.texts, "a launch would compare texts"
     monkeypatch.setattr(HERE, "FACTOR", 5)
     assert not seen.is_current()
+
+
+def test_words_of_the_language_are_compared_by_identity() -> None:
+    seen = watch(with_a_word_of_the_language)
+    assert seen.is_current() and not seen.texts
+
+
+def test_a_call_of_the_library_compares_no_text() -> None:
+    """What a launch costs: the product is a kernel that names structs, words and functions."""
+    for fn in (product.gemm, product.plain):
+        assert not watch(fn.__wrapped__).texts
 
 
 def test_a_list_in_a_struct_changed_in_place_is_seen() -> None:

@@ -6,6 +6,7 @@ plain numbers, texts, tuples and functions do not take that way.
 
 from __future__ import annotations
 
+import enum
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -99,6 +100,8 @@ def _watch_names(found: Watch, source: SourceFunction, words: set[str]) -> None:
 def _is_fixed(value: Any) -> bool:
     if type(value) is tuple:
         return all(_is_fixed(v) for v in value)
+    if isinstance(value, enum.Enum):
+        return _is_fixed(value.value)
     if isinstance(value, Struct):
         held = [f.default for f in value.fields.values() if not f.required]
         return all(_is_fixed(v) for v in (*held, *value.constants.values()))
