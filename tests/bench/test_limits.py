@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -94,6 +95,33 @@ def test_the_fastest_shape_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     found = limits.matrix("matrix_bf16", "bf16", 0)
     assert found.value == 200.0
     assert found.how == "matmul 8192 x 8192 x 4096 at 1700 MHz, median of 15 rounds"
+
+
+def test_measured_limits_count_before_those_written_down(
+    h200: None, monkeypatch: Any, capsys: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.json"
+    assert entry.main(["hw", "--json", str(path)]) == 0
+    monkeypatch.setenv("WARPLOOM_HW", str(path))
+    assert machine.facts("h200")["read"]["value"] == 4.6512
+    assert machine.facts("h200")["matrix_fp8"]["value"] == 1979  # not measured there
+    assert machine.facts("h200")["rivals"]
+    assert "read" not in machine.facts("cpu2")
+    capsys.readouterr()
+    assert entry.main(["hw"]) == 0
+    assert "4.65" in capsys.readouterr().out.splitlines()[2]
+
+
+@pytest.mark.parametrize("text", [None, "no json", "[]", "{}", '{"limits": {"read": 4}}'])
+def test_a_file_that_holds_no_limits(
+    h200: None, monkeypatch: Any, capsys: Any, tmp_path: Path, text: str | None
+) -> None:
+    path = tmp_path / "mine.json"
+    if text is not None:
+        path.write_text(text)
+    monkeypatch.setenv("WARPLOOM_HW", str(path))
+    assert entry.main(["hw"]) == 2
+    assert "error[H021]: WARPLOOM_HW=" in capsys.readouterr().err
 
 
 @pytest.mark.gpu

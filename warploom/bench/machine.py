@@ -12,6 +12,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from warploom.base.errors import error
+
 PACKAGE = Path(__file__).resolve().parent.parent
 ROOT = PACKAGE.parent
 FACTS = PACKAGE / "base" / "hw"
@@ -83,9 +85,24 @@ def name(device: str = "") -> str:
 
 
 def facts(machine: str) -> dict[str, Any]:
-    """What is written down about a machine; empty for an unknown one."""
+    """What is written down about a machine; empty for an unknown one. The limits of WARPLOOM_HW, a
+    file of `warploom hw --json`, count before those; raises LaunchError H021 where it is none."""
     path = FACTS / f"{machine}.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    held = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    if own := os.environ.get("WARPLOOM_HW"):
+        held |= _limits_of(Path(own), machine)
+    return held
+
+
+def _limits_of(path: Path, machine: str) -> dict[str, Any]:
+    """The measured limits of a file; none where it was measured on another kind of machine."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        limits = {name: one for name, one in data["limits"].items() if one["value"] is not None}
+        return limits if data["machine"] == machine else {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as why:
+        text = f"WARPLOOM_HW={path} is no file of limits: {type(why).__name__}: {why}"
+        raise error("H021", text, hint="`warploom hw --json FILE` writes one") from None
 
 
 def versions() -> dict[str, str]:
