@@ -276,7 +276,7 @@ def test_explain_a_function_of_the_language(say: Any, word: str) -> None:
     assert "Bound: 2 ulp" in out
 
 
-@pytest.mark.parametrize("word", ["R999", "tile.lod", "shuffle_xor", ""])
+@pytest.mark.parametrize("word", ["R999", "index.lan", "shuffle_xor", ""])
 def test_explain_what_does_not_exist(say: Any, golden: Any, word: str) -> None:
     code, out, err = say("explain", *([word] if word else []))
     assert (code, out) == (2, "")
