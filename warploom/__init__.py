@@ -73,7 +73,17 @@ if TYPE_CHECKING:
     from warploom.language.channel import channel
     from warploom.language.cluster import cluster_mask, cluster_rank, cluster_size, cluster_sync
     from warploom.language.control import range, unroll
-    from warploom.language.copy import copy_async, copy_bulk, copy_commit, copy_prefetch, copy_wait
+    from warploom.language.copy import (
+        copy_async,
+        copy_bulk,
+        copy_by_threads,
+        copy_commit,
+        copy_prefetch,
+        copy_wait,
+        threads_arrive,
+        threads_commit,
+        threads_wait,
+    )
     from warploom.language.debug import clock, device_assert, device_print
     from warploom.language.flag import signal, wait
     from warploom.language.function import function
@@ -82,6 +92,7 @@ if TYPE_CHECKING:
     from warploom.language.outbound import copy_engine
     from warploom.language.pipe import pipe
     from warploom.language.product import dot_async
+    from warploom.language.ptx import ptx
     from warploom.language.regions import one_thread
     from warploom.language.roles import role, roles
     from warploom.language.scalar import num_programs, program_id, scalar
@@ -130,7 +141,8 @@ _MODULES = {
     "language.channel": "channel",
     "language.cluster": "cluster_mask cluster_rank cluster_size cluster_sync",
     "language.control": "range unroll",
-    "language.copy": "copy_async copy_bulk copy_commit copy_prefetch copy_wait",
+    "language.copy": "copy_async copy_bulk copy_by_threads copy_commit copy_prefetch "
+    "copy_wait threads_arrive threads_commit threads_wait",
     "language.debug": "clock device_assert device_print",
     "language.flag": "signal wait",
     "language.function": "function",
@@ -139,6 +151,7 @@ _MODULES = {
     "language.outbound": "copy_engine",
     "language.pipe": "pipe",
     "language.product": "dot_async",
+    "language.ptx": "ptx",
     "language.regions": "one_thread",
     "language.roles": "role roles",
     "language.scalar": "num_programs program_id scalar",
@@ -206,6 +219,7 @@ __all__ = [
     "const",
     "copy_async",
     "copy_bulk",
+    "copy_by_threads",
     "copy_commit",
     "copy_engine",
     "copy_prefetch",
@@ -254,6 +268,7 @@ __all__ = [
     "pipe",
     "prefetch",
     "program_id",
+    "ptx",
     "range",
     "rcp",
     "role",
@@ -273,6 +288,9 @@ __all__ = [
     "synchronize",
     "tanh",
     "thread_id",
+    "threads_arrive",
+    "threads_commit",
+    "threads_wait",
     "tiles",
     "to_device",
     "to_numpy",

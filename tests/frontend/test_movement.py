@@ -21,6 +21,19 @@ MISTAKES = {
     "T004 ballot": "t = wl.ballot(wl.thread_id())",
     "T015 lane": "t = wl.shuffle(wl.thread_id(), wl.thread_id().cast(wl.f32))",
     "T015 scope": "wl.fence('grid')",
+    "P027 threads": "with wl.one_thread():\n"
+    "    wl.copy_by_threads(x[wl.ds(0, 64), wl.ds(0, 64)], tile)",
+    "T005 threads": "wl.copy_by_threads(x[wl.ds(0, 64), wl.ds(0, 32)], tile)",
+    "T015 threads": "wl.copy_by_threads(tile, tile)",
+    "F027 threads": "wl.threads_wait(n)",
+    "T015 arrive": "wl.threads_arrive(tile)",
+    "P050": "wl.ptx('membar.gl;', inputs=wl.thread_id())",
+    "T015 ptx effects": "wl.ptx('membar.gl;', inputs=wl.thread_id(), effects='io')",
+    "T015 ptx inputs": "t = wl.ptx('mov.u32 %0, %clock;', wl.i32, n)",
+    "T015 ptx text": "t = wl.ptx(n, wl.i32, wl.thread_id())",
+    "T015 ptx model": "t = wl.ptx('mov.u32 %0, %1;', wl.i32, wl.thread_id(), model=3)",
+    "T004 ptx": "t = wl.ptx('mov.b16 %0, %1;', wl.i8, wl.thread_id())",
+    "P027 ptx": "with wl.one_thread():\n    wl.ptx('membar.gl;', effects='memory')",
     "T015 space": "wl.fence_async('local')",
     "T004 reduce": THREAD + "wl.copy_async(f32s, y[wl.ds(0, 64), wl.ds(0, 64)], reduce='min')",
     "T004 fill": "def kernel(i: wl.Tensor):\n"
@@ -60,6 +73,8 @@ LOWERED = {
     "L010 bulk part": THREAD + "wl.copy_bulk(x[0, wl.ds(0, 2048)], plain[:, wl.ds(32, 32)], bar)",
     "L010 prefetch": THREAD + "wl.copy_prefetch(x[wl.ds(0, 64), 0])",
     "L010 prefetch box": THREAD + "wl.copy_prefetch(x[wl.ds(0, 64), wl.ds(0, 257)])",
+    "L021": "odd = wl.shared((64, 63), wl.bf16)\n"
+    "wl.copy_by_threads(x[wl.ds(0, 64), wl.ds(0, 63)], odd)",
     "L020 size": THREAD + "wl.copy_bulk(x[0, wl.ds(0, 20)], small, bar)",
     "L020 start": THREAD + "wl.copy_bulk(x[0, wl.ds(n, 4096)], plain, bar)",
     "P029": in_roles(

@@ -231,3 +231,86 @@ def test_both_proxies_on_one_tensor_need_a_fence(device):
     assert "wl.fence_async" in str(caught.value)
     written_and_read[1](x, y, True)
     assert device.get(y).tolist() == list(range(128))
+
+
+@wl.kernel
+def staged(x: wl.Tensor, y: wl.Tensor, S: wl.const, WAIT: wl.const = True, FAST: wl.const = 16):
+    """y[k] = x[k] + x[k] through S slots that threads fill ahead of time."""
+    tiles = wl.shared((FAST, 64), x.dtype, slots=S)
+    n = x.shape[0]
+    for s in wl.unroll(S - 1):
+        if s < n:
+            wl.copy_by_threads(x[s, wl.ds(0, FAST), wl.ds(0, 64)], tiles[s])
+        wl.threads_commit()
+    for k in wl.range(n):
+        if WAIT:
+            wl.threads_wait(S - 2)
+        t = tiles[k % S].load()
+        if k + S - 1 < n:
+            ahead = x[k + S - 1, wl.ds(0, FAST), wl.ds(0, 64)]
+            wl.copy_by_threads(ahead, tiles[(k + S - 1) % S])
+        wl.threads_commit()
+        wl.store(y[k, wl.ds(0, FAST), wl.ds(0, 64)], t + t)
+
+
+@pytest.mark.parametrize("stages", [2, 3, 4])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 9])
+def test_a_ring_that_threads_fill(device, stages, n):
+    x = np.random.default_rng(n).integers(-9, 9, (n, 16, 64)).astype(np.float32)
+    y = device.put(np.zeros_like(x))
+    staged[1](device.put(x), y, stages)
+    assert np.array_equal(device.get(y), 2 * x)
+
+
+def test_a_read_without_the_wait_is_found():
+    x, y = np.ones((5, 16, 64), np.float32), np.zeros((5, 16, 64), np.float32)
+    call = staged.launch(1).call(x, y, S=3)
+    assert call.check(seeds=5).clean
+    call = staged.launch(1).call(x, y, S=3, WAIT=False)
+    assert "M002" in {f.code for f in call.check()}
+    with pytest.raises(wl.CheckError) as caught:
+        call.run()
+    assert caught.value.code == "M013"
+    assert not (y == 2).all(), "the copies are late in the simulator"
+
+
+def test_threads_copy_from_a_view_that_the_copy_engine_cannot_take(device):
+    """Rows of 1022 bytes: two elements a copy lie together, never sixteen bytes."""
+    base = np.arange(2 * 16 * 512, dtype=np.int32).reshape(2, 16, 512)
+    x = np.ascontiguousarray(base.astype(np.float32))[:, :, :509]
+    y = device.put(np.zeros((2, 16, 64), np.float32))
+    staged[1](device.put(x), y, 2)
+    assert np.array_equal(device.get(y), 2 * x[:, :, :64])
+
+
+def exp2_model(x):
+    return np.exp2(x)
+
+
+@wl.kernel
+def approximate(x: wl.Tensor, y: wl.Tensor, MODEL: wl.const):
+    t = wl.load(x[wl.ds(0, 200)])
+    if MODEL:
+        t = wl.ptx("ex2.approx.ftz.f32 %0, %1;", wl.f32, t, model=exp2_model)
+    else:
+        t = wl.ptx("ex2.approx.ftz.f32 %0, %1;", wl.f32, t)
+    wl.store(y[wl.ds(0, 200)], t)
+
+
+def test_inline_ptx(device):
+    x = np.linspace(-3, 3, 200).astype(np.float32)
+    y = device.put(np.zeros_like(x))
+    call = approximate.launch(1).call(device.put(x), y, MODEL=True)
+    call.run()
+    assert np.allclose(device.get(y), np.exp2(x), rtol=1e-6)
+    # A tile of 200 elements over 128 threads: two registers a thread.
+    assert call.text("ptx").count("ex2.approx.ftz.f32") == 2
+
+
+def test_the_simulator_refuses_ptx_without_a_model(golden):
+    x = np.ones(200, np.float32)
+    with pytest.raises(wl.CheckError) as caught:
+        approximate[1](x, x.copy(), False)
+    assert caught.value.code == "K001"
+    # Places in this file change with it.
+    golden(re.sub(r"(?m)^ +--> .*\n|^\d+ (?=\|)", "", str(caught.value)))

@@ -10,12 +10,14 @@ from tests.ops import (
     bulk,
     cluster,
     control,
+    cp_async,
     debug,
     flags,
     grid,
     lanes,
     mbarrier,
     memory,
+    ptx,
     registers,
     scalar,
     shared,
@@ -46,7 +48,7 @@ FAMILIES = (
         tensor,
         tile,
     ),
-    *(bulk, sync, tma, wgmma, grid, cluster, flags),
+    *(bulk, cp_async, ptx, sync, tma, wgmma, grid, cluster, flags),
 )
 CASES: list[Case] = [case for family in FAMILIES for case in family.CASES]
 

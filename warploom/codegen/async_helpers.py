@@ -8,7 +8,7 @@ Addresses are bytes of the block's shared memory (u32). Knows no operation.
 from __future__ import annotations
 
 from warploom.base.dtypes import DType
-from warploom.codegen.c_types import memory_type
+from warploom.codegen.c_types import NARROW, memory_type
 from warploom.codegen.prelude import CACHE_POLICY, INLINE, Helper, Prelude
 
 _AXES = "xyzuv"
@@ -178,6 +178,16 @@ _HELPERS: dict[str, Helper] = {
     "prefetch_map": _statement(
         "prefetch_map", "const TensorMap& map", "prefetch.tensormap [%0]", '"l"(&map) '
     ),
+    "cp_async_commit": _statement("cp_async_commit", "", "cp.async.commit_group"),
+    "cp_async_wait": _statement(
+        "cp_async_wait", "", "cp.async.wait_group %0", '"n"(PENDING) ', "template <int PENDING>\n"
+    ),
+    "cp_async_arrive": _statement(
+        "cp_async_arrive",
+        "u32 at",
+        "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0]",
+        '"r"(at) ',
+    ),
     "tma_commit": _statement("tma_commit", "", "cp.async.bulk.commit_group"),
     "tma_wait": _statement(
         "tma_wait",
@@ -302,6 +312,33 @@ def _prefetch_box(name: str, rank: int, cache: str) -> Helper:
 def _with_policy(form: str, text: str, operands: list[str], cache: str) -> tuple[str, str]:
     operands.append(f'"l"(0x{CACHE_POLICY[cache]:x}ull)')
     return f"{form}.L2::cache_hint", f"{text}, %{len(operands) - 1}"
+
+
+# ---- copies by threads ---------------------------------------------------------------------------
+
+
+def copy_group(prelude: Prelude, dtype: DType, vec: int, *, inside: bool, guard: bool) -> str:
+    """Enter the copy of one vector group to shared memory; zero where it is not `inside`."""
+    size = dtype.bytes * vec
+    name = f"cp_async_{size}" + ("_inside" if inside else "") + ("_if" if guard else "")
+    cache = "cg" if size == 16 else "ca"
+    body = f"cp.async.{cache}.shared.global [%0], [%1], {size}{', %2' if inside else ''};"
+    operands = ['"r"(buffer + (u32)place * SIZE)', '"l"(from)']
+    parameters = f"u32 buffer, int place, const {memory_type(dtype)}* from"
+    if inside:
+        operands.append(f'"r"(inside ? {size} : 0)')
+        parameters += ", bool inside"
+    if guard:
+        body = f"{{ .reg .pred p; setp.ne.b32 p, %{len(operands)}, 0; @p {body} }}"
+        operands.append('"r"((int)acts)')
+        parameters += ", bool acts"
+    text = (
+        f"{INLINE} void {name}({parameters}) {{\n"
+        f'  asm volatile("{body}" :: {", ".join(operands)} : "memory");\n}}'
+    ).replace("SIZE", str(dtype.bytes))
+    needs = ("u32", dtype.name) if dtype.name in NARROW else ("u32",)
+    prelude.make(f"{name} {dtype}", lambda: Helper(text, needs))
+    return name
 
 
 # ---- copies of bytes in one piece ----------------------------------------------------------------

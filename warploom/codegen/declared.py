@@ -16,12 +16,14 @@ from warploom.ir.ops import (
     bulk,
     cluster,
     control,
+    cp_async,
     debug,
     flags,
     global_memory,
     grid,
     lanes,
     mbarrier,
+    ptx,
     roles,
     shared_memory,
     sync,
@@ -90,6 +92,9 @@ _ONE: dict[type[Op], str] = {
     tma.LoadBox: "cp.async.bulk",
     tma.StoreBox: "cp.async.bulk",
     tma.PrefetchBox: "cp.async.bulk",
+    cp_async.Commit: "cp.async",
+    cp_async.Wait: "cp.async",
+    cp_async.Arrive: "cp.async",
     bulk.LoadBytes: "cp.async.bulk",
     bulk.StoreBytes: "cp.async.bulk",
     bulk.PrefetchBytes: "cp.async.bulk",
@@ -104,6 +109,7 @@ _ONE: dict[type[Op], str] = {
 }
 # Operations that are one instruction an offset.
 _EACH: dict[type[Op], str] = {
+    cp_async.CopyGroups: "cp.async",
     global_memory.Store: "st.global",
     global_memory.Atomic: "atom",
     global_memory.Prefetch: "prefetch",
@@ -111,7 +117,8 @@ _EACH: dict[type[Op], str] = {
     shared_memory.Store: "st.shared",
 }
 _Offsets: TypeAlias = (
-    global_memory.Store
+    cp_async.CopyGroups
+    | global_memory.Store
     | global_memory.Atomic
     | global_memory.Prefetch
     | shared_memory.Load
@@ -169,6 +176,10 @@ def _of(op: Op) -> tuple[tuple[str, int], ...]:
             return (("bar.warp", 1), ("elect", 1))
         case cluster.Sync():
             return (("barrier.cluster", 2),)
+    if isinstance(op, ptx.ComputeRegisters | ptx.ActRegisters):
+        kinds = Counter(_kind(_BEFORE.sub("", s)) for s in re.split(r"[;{}\n]", op.text))
+        count = _registers(op.inputs[0])
+        return tuple((kind, number * count) for kind, number in kinds.items() if kind)
     each = _EACH.get(type(op))
     if each is not None:
         assert isinstance(op, _Offsets)

@@ -30,7 +30,7 @@ REGISTER_LOOPS = ("r", "c", "r2", "r3", "r4", "r5", "r6", "r7")
 # What helpers of the prelude are called.
 _HELPER = re.compile(
     r"(ld|st)_(global|shared)_|shfl_(xor|idx)_|bar_(warp_)?(sync|arrive|all)(_at)?$"
-    r"|mbarrier_|tma_|wgmma_|setmaxnreg_|fence_|bulk_|prefetch_|warp_of_block$"
+    r"|mbarrier_|tma_|wgmma_|setmaxnreg_|fence_|bulk_|prefetch_|cp_async_|ptx_|warp_of_block$"
     r"|(to|max|min|neg|abs|take_max|take_min|floordiv|mod|shl|shr)"
     r"_(bf16|f8e4m3|f8e5m2|[fiu](8|16|32|64))(x2)?$|to_odd$|vote_(ballot|all)$"
 )

@@ -5,12 +5,19 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from warploom.base.dtypes import boolean
 from warploom.ir.op import Value
-from warploom.ir.ops import bulk, tma
+from warploom.ir.ops import bulk, cp_async, tma
 from warploom.language import context, core
 from warploom.language.barrier import Barrier
 from warploom.language.cluster import mask_value
-from warploom.language.context import Refused, builder, need_one_thread, vocabulary
+from warploom.language.context import (
+    Refused,
+    builder,
+    need_all_threads,
+    need_one_thread,
+    vocabulary,
+)
 from warploom.language.shared import Shared
 from warploom.language.values import Scalar, Window, kind_of, not_a
 
@@ -33,7 +40,7 @@ def copy_async(
     own. What lies outside the tensor arrives as zero (as NaN with `fill="nan"`, floats) and is not
     written. A copy to a tensor joins the thread's bulk group: `wl.copy_commit()`, `wl.copy_wait()`;
     with `reduce` each element is combined with the one that is there: "add", "min", "max", "and",
-    "or", "xor" of 32- and 64-bit integers, the first three of f16 and bf16, "add" of f32 and f64.
+    "or", "xor" of integers (i64: "min", "max"), the first three of f16 and bf16, "add" of f32.
     Stand it in `wl.one_thread()`, or in a `put`. `cache`: "", "evict_first", "evict_last",
     "evict_normal".
 
@@ -57,7 +64,7 @@ def copy_async(
     elif isinstance(source, Shared) and isinstance(target, Window):
         if multicast is not None:
             raise Refused("T015", "a copy to a tensor goes to one place", argument="multicast")
-        _check_reduce(reduce, source)
+        _check_reduce(reduce, source, tma.BOX_REDUCES)
         _store(source, target, cache, reduce)
     else:
         raise _no_copy(source, target, "wl.copy_async(x[wl.ds(m, BM), wl.ds(k, BK)], tile)")
@@ -96,8 +103,8 @@ def _no_reduce(reduce: Any) -> None:
         )
 
 
-def _check_reduce(reduce: Any, tile: Shared) -> None:
-    legal = tma.REDUCES.get(tile.dtype.name, ())
+def _check_reduce(reduce: Any, tile: Shared, table: dict[str, tuple[str, ...]]) -> None:
+    legal = table.get(tile.dtype.name, ())
     if reduce and reduce not in legal:
         words = ", ".join(map(repr, legal)) or "nothing"
         raise Refused(
@@ -207,7 +214,7 @@ def copy_bulk(
         )
         builder().add(made)
     elif isinstance(source, Shared) and isinstance(target, Window):
-        _check_reduce(reduce, source)
+        _check_reduce(reduce, source, tma.REDUCES)
         _check_run(target, source)
         context.current().written.add(target.tensor.param)
         builder().add(
@@ -289,3 +296,80 @@ def copy_wait(pending: int = 0, reads: bool = False) -> None:
     if isinstance(pending, bool) or not isinstance(pending, int) or pending < 0:
         raise Refused("F027", "`pending` is a constant from 0 up", argument="pending")
     builder().add(tma.Wait(pending=pending, reads=bool(reads)))
+
+
+@vocabulary
+def copy_by_threads(window: Window, tile: Shared) -> None:
+    """Begin to copy a window of a tensor to a tile in shared memory, each thread its elements,
+    without registers. What lies outside the tensor becomes zero.
+
+    A thread waits for its own copies: `wl.threads_commit()` closes a group, `wl.threads_wait(n)`
+    waits until at most n are open. A matrix unit of another role sees them after its own
+    `wl.fence_async()`.
+
+    Shapes: equal; 4, 8 or 16 bytes lie together in both.
+    Executes: the role, each thread its elements.
+    Since: sm_80.
+    PTX: cp.async.
+    """
+    need_all_threads("all threads copy their part; `wl.copy_async` is for one")
+    if not isinstance(window, Window) or not isinstance(tile, Shared):
+        raise _no_copy(window, tile, "wl.copy_by_threads(x[wl.ds(m, BM), wl.ds(k, BK)], tile)")
+    _check(window, tile)
+    yes = core.spread(builder().const(True, boolean), tile.shape)
+    builder().add(
+        cp_async.Copy(
+            tensor=window.tensor.value,
+            starts=window.starts,
+            sizes=window.sizes,
+            target=tile.value,
+            shape=yes,
+        )
+    )
+
+
+@vocabulary
+def threads_commit() -> None:
+    """Each thread closes the group of copies that it has begun with `wl.copy_by_threads`.
+
+    Shapes: none.
+    Executes: every thread of the role.
+    Since: sm_80.
+    PTX: cp.async.commit_group.
+    """
+    need_all_threads("each closes a group of its own")
+    builder().add(cp_async.Commit())
+
+
+@vocabulary
+def threads_wait(pending: int = 0) -> None:
+    """Each thread waits until at most `pending` of its groups are open; the role meets before
+    another thread's elements are read.
+
+    Shapes: none.
+    Executes: every thread of the role.
+    Since: sm_80.
+    PTX: cp.async.wait_group.
+    """
+    need_all_threads("each waits for its own")
+    if isinstance(pending, bool) or not isinstance(pending, int) or pending < 0:
+        raise Refused("F027", "`pending` is a constant from 0 up", argument="pending")
+    builder().add(cp_async.Wait(pending=pending))
+
+
+@vocabulary
+def threads_arrive(barrier: Barrier) -> None:
+    """Each thread arrives once at an mbarrier, as soon as all copies that it has begun with
+    `wl.copy_by_threads` are done: `wl.barrier(arrivals=128)` for a role of 4 warps.
+
+    Shapes: none.
+    Executes: every thread of the role.
+    Since: sm_90.
+    PTX: cp.async.mbarrier.arrive.noinc.
+    """
+    need_all_threads("each arrives for its own copies")
+    if not isinstance(barrier, Barrier):
+        raise Refused(
+            "T015", f"`barrier` is an mbarrier, not {kind_of(barrier)}", argument="barrier"
+        )
+    builder().add(cp_async.Arrive(barrier=barrier.one()))

@@ -20,18 +20,29 @@ from warploom.ir.layout.fragments import WARPGROUP, accumulator, one_a_thread, o
 from warploom.ir.layout.layout import Layout
 from warploom.ir.layout.natural import natural
 from warploom.ir.op import Block, Op, Value
-from warploom.ir.ops import lanes, shared, tile, wgmma
+from warploom.ir.ops import cp_async, lanes, ptx, shared, tile, wgmma
 from warploom.ir.ops.control import If, Loop
 from warploom.ir.roles import walk_roles
 from warploom.ir.types import Tensor, Tile
 
 Relation = Callable[[Layout], Layout | None]  # None: no such slice, the value goes its own way
 
-_ELEMENTWISE = (tile.Binary, tile.Unary, tile.Fma, tile.Compare, tile.Select, tile.Cast)
+_ELEMENTWISE = (
+    tile.Binary,
+    tile.Unary,
+    tile.Fma,
+    tile.Compare,
+    tile.Select,
+    tile.Cast,
+    ptx.Compute,
+    ptx.Act,
+)
 _FREE = (tile.Splat, tile.Arange)
-_ACCESSES = (tile.Load, tile.Store, tile.Prefetch, tile.Gather, shared.Load, shared.Store)
 _ACCESS_BYTES = 16
-_ACCESSES = (tile.Load, tile.Store, tile.Atomic, tile.Gather, shared.Load, shared.Store)
+_ACCESSES = (
+    *(tile.Load, tile.Store, tile.Atomic, tile.Gather, tile.Prefetch),
+    *(shared.Load, shared.Store, cp_async.Copy),
+)
 _OF_PRODUCTS = (wgmma.Begin, wgmma.Dot, wgmma.Settle, wgmma.Wait)
 _OF_THREADS = (lanes.Number, lanes.Read, lanes.Vote)
 _DICTATED = (*_OF_PRODUCTS, *_OF_THREADS)
@@ -141,7 +152,7 @@ class _Classes:
         for value in filter(_is_tile, op.results):
             self.find(value)
         if isinstance(op, _ELEMENTWISE):
-            self.join(op.result, *op.operand_values())
+            self.join(*op.results, *op.operand_values())
         elif isinstance(op, Loop):
             last = op.body.ops[-1]
             for group in zip(op.inits, op.carried, last.operand_values(), op.results, strict=True):
@@ -168,12 +179,12 @@ class _Classes:
             # One element an atomic access: neighbours go to neighbouring lanes.
             self.touch(op.result, _ACCESS_BYTES // (4 if isinstance(op, tile.Gather) else 1))
             return
-        if isinstance(op, tile.Prefetch):
-            moved = op.mask
+        if isinstance(op, tile.Prefetch | cp_async.Copy):
+            moved = op.mask if isinstance(op, tile.Prefetch) else op.shape
         else:
             moved = op.value if isinstance(op, tile.Store | shared.Store) else op.result
         dtype = tile.tile_of(moved).dtype
-        if isinstance(op, tile.Load | tile.Store | tile.Prefetch):
+        if isinstance(op, tile.Load | tile.Store | tile.Prefetch | cp_async.Copy):
             assert isinstance(op.tensor.type, Tensor)
             dtype = op.tensor.type.dtype
         self.touch(moved, dtype.bytes)

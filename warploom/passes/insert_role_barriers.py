@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from warploom.base.target import Target
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Op
-from warploom.ir.ops import tma, wgmma
+from warploom.ir.ops import cp_async, tma, wgmma
 from warploom.ir.ops.cluster import Sync
 from warploom.ir.ops.control import If, Loop, OneThread
 from warploom.ir.ops.flags import Poll
 from warploom.ir.ops.global_memory import Atomic
 from warploom.ir.ops.roles import Split
 from warploom.ir.ops.sync import Agree, Arrive, Barrier, FenceAsync, WarpSync
-from warploom.passes.touches import COPY, PRODUCT, Memory, Touch, arrives
+from warploom.passes.touches import COPY, PRODUCT, THREADS, Memory, Touch, arrives
 
 Touches = frozenset[Touch]
 _NONE: Touches = frozenset()
@@ -135,8 +135,17 @@ class _Inserter:
             return state.waited(PRODUCT, op.pending)
         if isinstance(op, tma.Wait):
             return state.waited(COPY, op.pending)
+        if isinstance(op, cp_async.Wait):
+            landed = frozenset(t for t in state.flying if t.agent == THREADS)
+            crossing = frozenset(t for t in landed if self.memory.crosses(t))
+            state = state.waited(THREADS, op.pending)
+            return replace(state, unfenced=state.unfenced | crossing)
         for touch in self.accesses(op):
-            if touch.agent:
+            if isinstance(op, cp_async.CopyGroups):
+                # Others see it once its threads have waited, and all have met after that.
+                flying = state.flying | {replace(touch, agent=THREADS)}
+                state = replace(state, flying=flying, pending=state.pending | {touch})
+            elif touch.agent:
                 # What a unit writes is known by a barrier of its own.
                 seen = frozenset() if touch.writes else frozenset((touch,))
                 state = replace(state, flying=state.flying | seen)

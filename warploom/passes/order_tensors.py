@@ -16,11 +16,13 @@ from warploom.ir.affine import Affine, ScalarFacts
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.layout.layout import Layout
 from warploom.ir.op import Block, Op, Value
-from warploom.ir.ops import scalar, tensor, tile
+from warploom.ir.ops import cp_async, scalar, tensor, tile
 from warploom.ir.ops.control import For, If, Loop, OneThread
 from warploom.ir.ops.roles import Split
 from warploom.ir.ops.sync import Barrier, Meet, WarpSync
 from warploom.ir.types import Tensor, Tile
+
+_ACCESSES = (tile.Load, tile.Store, tile.Atomic, tile.Gather, scalar.Load, cp_async.Copy)
 
 
 def order_tensors(kernel: Kernel, target: Target) -> None:
@@ -133,7 +135,7 @@ class _Inserter:
     # ---- accesses ------------------------------------------------------------------------------
 
     def touch(self, op: Op) -> _Touch | None:
-        if not isinstance(op, tile.Load | tile.Store | tile.Atomic | tile.Gather | scalar.Load):
+        if not isinstance(op, _ACCESSES):
             return None
         root, origins = self.root(op.tensor)
         storage = self.storages.get(root)
@@ -146,7 +148,7 @@ class _Inserter:
             window = tuple(self.edges(op.indices, (None,) * len(origins), origins))
         else:
             window = tuple(self.edges(op.starts, op.sizes, origins))
-            moved = op.value if isinstance(op, tile.Store) else op.result
+            moved = _moved(op)
             layout = moved.type.layout if isinstance(moved.type, Tile) else None
         writes = isinstance(op, tile.Store | tile.Atomic)
         return _Touch(storage, root, writes, window, layout)
@@ -189,6 +191,13 @@ class _Inserter:
         move = _Trips.move(earlier.trip, earlier.start, self.facts)
         nearest = distance.constant + move
         return (move > 0 and nearest >= earlier.size) or (move < 0 and nearest <= -now.size)
+
+
+def _moved(op: tile.Load | tile.Store | tile.Atomic | cp_async.Copy) -> Value:
+    """The tile whose layout says which thread makes which access."""
+    if isinstance(op, cp_async.Copy):
+        return op.shape
+    return op.value if isinstance(op, tile.Store) else op.result
 
 
 def _same_threads(earlier: _Touch, now: _Touch) -> bool:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Op, Value
-from warploom.ir.ops import bulk, cluster, mbarrier, scalar, shared_memory, tma, wgmma
+from warploom.ir.ops import bulk, cluster, cp_async, mbarrier, scalar, shared_memory, tma, wgmma
 
 COPY, PRODUCT = "copy", "product"  # agents of the asynchronous proxy
+THREADS = "threads"  # copies that threads have begun, until they have waited for them
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,8 @@ class Memory:
         """The access that the role's own threads make by an operation."""
         if isinstance(op, shared_memory.Load | shared_memory.Store):
             return _shared(op.buffer, writes=isinstance(op, shared_memory.Store))
+        if isinstance(op, cp_async.CopyGroups):
+            return _shared(op.buffer, writes=True)
         if isinstance(op, mbarrier.Init):
             return _shared(buffer_of(op.barrier), writes=True)
         return None

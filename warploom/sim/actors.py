@@ -38,6 +38,7 @@ class Actor:
         "begun",
         "block",
         "bulk",
+        "copies",
         "fenced",
         "matrix",
         "number",
@@ -62,6 +63,7 @@ class Actor:
         self.weight = 1.0
         self.run: Run
         self.block: Any
+        self.copies: Any = None  # those of its threads, like `bulk`
         self.bulk: Any
         self.matrix: Any
 

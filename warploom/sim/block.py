@@ -168,7 +168,8 @@ class BlockState:
     def actor(self, role: str, replica: int | None, warps: int, registers: int) -> Actor:
         """A new actor of this block."""
         made = Actor(role, replica, warps, registers, self.made)
-        made.bulk, made.matrix, made.block = Bulk(), MatrixUnit(), self
+        made.bulk, made.copies = Bulk(), Bulk()
+        made.matrix, made.block = MatrixUnit(), self
         self.made += 1
         return made
 

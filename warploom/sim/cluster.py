@@ -57,7 +57,7 @@ class Resident:
         """Any load, a store of the oldest group of each actor, the oldest product of each unit."""
         found: list[Callable[[], None]] = [partial(self.land, load) for load in self.loads]
         for actor in self.scheduler.actors:
-            found += actor.bulk.early()
+            found += actor.bulk.early() + actor.copies.early()
             product = actor.matrix.oldest()
             if product is not None:
                 found.append(product)
@@ -114,6 +114,9 @@ class Cluster:
             sync_faults.barrier_left(load.m, load.op, "a copy to its shared memory has arrived")
         for other in self.scheduler.ended:
             if other.block is block:
+                for copy in other.copies.unread():
+                    sync_faults.barrier_left(copy.m, copy.op, "its threads' copies are done")
+                other.copies.finish()
                 for store in other.bulk.unread():
                     sync_faults.barrier_left(store.m, store.op, "a copy has read its shared memory")
                 other.bulk.finish()

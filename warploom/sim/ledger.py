@@ -78,6 +78,17 @@ class Ledger:
         self.lacks[chunks] = _FENCE | (_MEETING if m.actor.warps > 1 else 0)
         self.writers[chunks] = m.actor.number
 
+    def begin_threads(self, m: Batch, op: Op, chunks: np.ndarray) -> None:
+        """Threads begin to copy to chunks of shared memory."""
+        self._check_free(m, op, chunks)
+        self.incoming[chunks] += 1
+
+    def end_threads(self, m: Batch, op: Op, chunks: np.ndarray) -> None:
+        """It has landed, as an ordinary write of theirs."""
+        self.incoming[chunks] -= 1
+        self.lacks[chunks] = _FENCE | (_MEETING if m.actor.warps > 1 else 0)
+        self.writers[chunks] = m.actor.number
+
     def fence(self, one_thread: bool) -> None:
         """A fence between ordinary and asynchronous accesses. That of one thread covers others'
         writes only where they have met before."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from warploom.ir.op import Op
-from warploom.ir.ops import bulk, cluster, mbarrier, tma, wgmma
+from warploom.ir.ops import bulk, cluster, cp_async, mbarrier, tma, wgmma
 from warploom.sim.machine import Batch, Slots, Step
 from warploom.sim.registry import shadows
 from warploom.sim.shadow_steps import matters
@@ -39,9 +39,12 @@ def test(t: Translator, op: mbarrier.Test) -> Step:
     bulk.LoadBytes,
     bulk.StoreBytes,
     bulk.PrefetchBytes,
+    cp_async.CopyGroups,
+    cp_async.Arrive,
 )
 def copy(t: Translator, op: Any) -> Step:
-    slots = [t.slot(v) for v in op.operand_values() if v is not op.tensor]
+    tensor = getattr(op, "tensor", None)
+    slots = [t.slot(v) for v in op.operand_values() if v is not tensor]
     return lambda s, m: matters(m, op, "is used as an address", *slots)
 
 

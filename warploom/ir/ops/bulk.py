@@ -25,7 +25,7 @@ from warploom.ir.op import (
 from warploom.ir.ops.mbarrier import barrier_of
 from warploom.ir.ops.scalar import scalar_of, tensor_of
 from warploom.ir.ops.shared import single_of
-from warploom.ir.ops.tma import CACHE, check_reduce
+from warploom.ir.ops.tma import CACHE, REDUCES, check_reduce
 
 _TILE = Stage.TILE | Stage.ROLES
 UNIT = 16  # bytes
@@ -97,7 +97,7 @@ class Store(Op):
 
     def verify(self) -> None:
         _check(self.tensor, self.starts, self.sizes, self.source)
-        check_reduce(self.reduce, tensor_of(self.tensor).dtype)
+        check_reduce(self.reduce, tensor_of(self.tensor).dtype, REDUCES)
         check(self.cache in CACHE, f"cache policy {self.cache!r}")
 
 
@@ -154,7 +154,7 @@ class StoreBytes(Op):
     def verify(self) -> None:
         _check_bytes(self.tensor, self.base, self.bytes)
         check(scalar_of(self.address).dtype == i32, "the address is an i32")
-        check_reduce(self.reduce, tensor_of(self.tensor).dtype)
+        check_reduce(self.reduce, tensor_of(self.tensor).dtype, REDUCES)
 
 
 @op("bulk.prefetch_bytes", stages=Stage.MACHINE, effects=(Effect.OUTSIDE,), since="sm_90")

@@ -4,6 +4,7 @@ package registers all of them."""
 from warploom.passes.lowering import (
     cluster,
     copies,
+    cp_async,
     debug,
     elementwise,
     exchange,
@@ -11,6 +12,7 @@ from warploom.passes.lowering import (
     lanes,
     memory,
     products,
+    ptx,
     reductions,
     shared,
 )
@@ -18,6 +20,7 @@ from warploom.passes.lowering import (
 __all__ = [
     "cluster",
     "copies",
+    "cp_async",
     "debug",
     "elementwise",
     "exchange",
@@ -25,6 +28,7 @@ __all__ = [
     "lanes",
     "memory",
     "products",
+    "ptx",
     "reductions",
     "shared",
 ]

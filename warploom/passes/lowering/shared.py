@@ -80,7 +80,7 @@ def window(lower: Lowering, op: shared.Window) -> None:
     lower.places[op.result] = moved(lower, lower.places[op.value], shift)
 
 
-def _element_offset(lower: Lowering, view: Value, layout: Layout, vec_axis: int, vec: int) -> Value:
+def element_offset(lower: Lowering, view: Value, layout: Layout, vec_axis: int, vec: int) -> Value:
     """Element offsets of a register tile in a shared tile, one a vector group."""
     kind = type_of(view)
     stored = kind.layout
@@ -131,7 +131,7 @@ def _swizzled(
     return lower.binary("xor", inside, flip)
 
 
-def _width(kind: SharedTile, layout: Layout) -> tuple[int, int]:
+def access_of(kind: SharedTile, layout: Layout) -> tuple[int, int]:
     """(axis, elements) of one access: along the contiguous axis, within a chunk of the swizzle."""
     last = kind.order.index(len(kind.shape) - 1)
     most = _CHUNK // kind.dtype.bytes
@@ -142,10 +142,10 @@ def _width(kind: SharedTile, layout: Layout) -> tuple[int, int]:
 @lowers(shared.Load)
 def load(lower: Lowering, op: shared.Load) -> None:
     layout = lower.layout(op.result)
-    axis, vec = _width(type_of(op.source), layout)
+    axis, vec = access_of(type_of(op.source), layout)
     made = shared_memory.Load(
         buffer=lower.places[op.source].buffer,
-        offset=_element_offset(lower, op.source, layout, axis, vec),
+        offset=element_offset(lower, op.source, layout, axis, vec),
         predicate=no_padding(lower, layout, vec, axis),
         axis=axis,
         vec=vec,
@@ -156,13 +156,13 @@ def load(lower: Lowering, op: shared.Load) -> None:
 @lowers(shared.Store)
 def store(lower: Lowering, op: shared.Store) -> None:
     layout = lower.layout(op.value)
-    axis, vec = _width(type_of(op.target), layout)
+    axis, vec = access_of(type_of(op.target), layout)
     predicate = lower.both(no_padding(lower, layout, vec, axis), lower.first_replica(layout))
     lower.build.add(
         shared_memory.Store(
             buffer=lower.places[op.target].buffer,
             value=lower.whole(op.value),
-            offset=_element_offset(lower, op.target, layout, axis, vec),
+            offset=element_offset(lower, op.target, layout, axis, vec),
             predicate=predicate,
             axis=axis,
             vec=vec,

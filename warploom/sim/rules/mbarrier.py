@@ -30,7 +30,7 @@ def arrive_at(m: Batch, op: Op, block: BlockState, address: int, count: int) -> 
     """Arrivals at a barrier of a block of the cluster."""
     barrier = barrier_at(m, op, address, block)
     if barrier is not None:
-        _arrive(m, op, barrier, count)
+        add_arrivals(m, op, barrier, count)
 
 
 @simulates(mbarrier.Init)
@@ -57,7 +57,7 @@ def arrive(t: Translator, op: mbarrier.Arrive) -> Step:
             m.state.ledger.meet(m.actor.number)
         barrier = barrier_at(m, op, s[a])
         if barrier is not None:
-            _arrive(m, op, barrier, count)
+            add_arrivals(m, op, barrier, count)
 
     return step
 
@@ -70,12 +70,13 @@ def expect(t: Translator, op: mbarrier.Expect) -> Step:
         barrier = barrier_at(m, op, s[a])
         if barrier is not None:
             barrier.expect(size)
-            _arrive(m, op, barrier, count)
+            add_arrivals(m, op, barrier, count)
 
     return step
 
 
-def _arrive(m: Batch, op: Op, barrier: Mbarrier, count: int) -> None:
+def add_arrivals(m: Batch, op: Op, barrier: Mbarrier, count: int) -> None:
+    """Arrivals at the current phase; more than it takes, or bytes left over, are a finding."""
     if count > barrier.pending:
         sync_faults.too_many_arrivals(m, op, barrier, count)
         return
