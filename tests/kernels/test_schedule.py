@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import warploom as wl
-from warploom.kernels.schedule import Grid, Shares, reference
+from warploom.kernels.schedule import Dynamic, Grid, Shares, reference
 
 
 @wl.kernel
@@ -86,3 +86,40 @@ def test_shares(device, tiles, steps, blocks):
         for number, (tile, lo, hi) in enumerate(own):
             expected[block, number] = tile, lo, hi, owners[tile][0], owners[tile][-1]
     assert np.array_equal(device.get(out), expected)
+
+
+@wl.kernel
+def drawn(x: wl.Tensor, y: wl.Tensor, counter: wl.Tensor, n: wl.i32, S: wl.const, R: wl.const):
+    """Rows of x to y by a role that copies and R that store: all follow the same numbers. Tile t
+    takes t % 7 turns, so that blocks are free at different times."""
+    numbers = wl.pipe(S, slots=[wl.shared((1,), wl.i32)])
+    tiles = Dynamic(counter, numbers, n)
+    ring = wl.pipe(2, slots=[wl.shared((8, 32), wl.f32)])
+    with wl.roles():
+        with wl.role("schedule", warps=1):
+            tiles.deal()
+        with wl.role("load", warps=1):
+            for t in wl.tiles(tiles):
+                for _ in wl.range(t % 7 + 1):
+                    with ring.put() as slot:
+                        wl.copy_async(x[wl.ds(t * 8, 8), wl.ds(0, 32)], slot)
+        with wl.role("store", warps=4, replicas=R) as r:
+            for t in wl.tiles(tiles):
+                for _ in wl.range(t % 7 + 1):
+                    with ring.get() as slot:
+                        part = slot.load() + wl.load(y[r, wl.ds(t * 8, 8), wl.ds(0, 32)])
+                    wl.store(y[r, wl.ds(t * 8, 8), wl.ds(0, 32)], part)
+
+
+@pytest.mark.parametrize("stages", [1, 2, 4])
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("blocks", [1, 3, 40])
+def test_dynamic(device, stages, replicas, blocks):
+    counter = device.put(np.zeros(1, np.int32))
+    for count in (0, 1, 2, 13, 30):
+        x = np.arange(max(8 * count, 8) * 32, dtype=np.float32).reshape(-1, 32)
+        y = device.put(np.zeros((replicas, *x.shape), np.float32))
+        drawn[blocks](device.put(x), y, counter, count, S=stages, R=replicas)
+        turns = np.repeat(np.arange(max(count, 1)) % 7 + 1, 8)[:, None] * (count > 0)
+        assert np.array_equal(device.get(y), np.stack([x * turns] * replicas)), count
+        assert not device.get(counter).any()

@@ -17,6 +17,7 @@ from typing import Any
 SHARED = 227 * 1024 - 2048
 BK = 64
 MOST_STAGES = 10
+MOST_PIECES = 16  # of a tile along K
 # What one SM does in a cycle, in bytes: all of it from L2, and from memory when every SM reads.
 FROM_L2, FROM_MEMORY = 40.0, 20.0
 # Cycles before the first product of a launch, and after the last one of a tile besides the stores.
@@ -198,12 +199,16 @@ def threefold(shape: Shape) -> Iterator[Config]:
 
 
 def shared_out(shape: Shape, most: int) -> Iterator[Config]:
-    """The `most` best tiles by estimate whose steps are dealt to all SMs."""
-    if shape.batch > 1:
-        return
-    found = [*candidates(shape), *swapped(shape)]
-    made = [replace(c, SPLIT=shape.sms) for c in found if c.BM * c.BN >= 64 * 16]
-    yield from sorted(made, key=lambda c: cycles(c, shape))[:most]
+    """The `most` best tiles by estimate, each in the same number of pieces along K: then the blocks
+    at work read the same part of the operands at a time. (Shares of any size were measured to take
+    twice as long on 1152x2304x16384: what one block reads, no other finds in the L2.)"""
+    found: list[Config] = []
+    for chosen in (*candidates(shape), *swapped(shape)):
+        tiles, steps = chosen.tiles(shape.m, shape.n), -(-shape.k // chosen.BK)
+        for pieces in range(2, min(steps, MOST_PIECES) + 1):
+            if shape.batch == 1 and tiles * (pieces - 1) < shape.sms:
+                found.append(replace(chosen, SPLIT=tiles * pieces))
+    yield from sorted(found, key=lambda c: cycles(c, shape))[:most]
 
 
 def alternating(shape: Shape) -> Iterator[Config]:
@@ -240,7 +245,8 @@ def cycles(c: Config, shape: Shape) -> float:
     finish = FINISH + c.BM * c.BN / STORED
     shares = c.shares(shape)
     if shares:
-        # Of a share the sums of two tiles go to memory and come back, besides what is finished.
-        own = -(-tiles * steps // shares)
-        return START + own * max(multiply, read) + JOIN + 3 * c.BM * c.BN / STORED + finish
+        # The sums of a share go to memory and come back, besides what is finished.
+        own, rounds = -(-tiles * steps // shares), -(-shares // shape.sms)
+        left = c.BM * c.BN / STORED * (1 + shares / tiles)
+        return START + rounds * (own * max(multiply, read) + left) + JOIN + finish
     return START + -(-tiles // c.places(shape.sms)) * (steps * max(multiply, read) + finish)

@@ -1,5 +1,5 @@
 """Orders in which the blocks of a launch go over tiles: structs for `wl.tiles`."""
 
-from warploom.kernels.schedule.kernel import Grid, Groups, Shares
+from warploom.kernels.schedule.kernel import Dynamic, Grid, Groups, Shares
 
-__all__ = ["Grid", "Groups", "Shares"]
+__all__ = ["Dynamic", "Grid", "Groups", "Shares"]

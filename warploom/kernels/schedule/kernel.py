@@ -142,3 +142,41 @@ class Groups:
         t, group, start, _ = item
         high = self.high(group)
         return group, (t - start) % high, (t - start) // high
+
+
+@wl.struct
+class Dynamic:
+    """`count` tiles, each for the block that is free first. Every block begins with the tile of its
+    own number; for each tile that it has done it draws the number of the next from `counter` (one
+    i32, 0 before and after the launch).
+
+    A role of one warp calls `deal`, the others go over the schedule: the numbers come to them by
+    `ring`, a pipe of `wl.shared((1,), wl.i32)`, which all of them take from.
+    """
+
+    counter: wl.Tensor
+    ring: object
+    count: int
+
+    def deal(self):
+        """Draw and hand on the numbers; the last one, which is no tile any more, ends the loops."""
+        t = wl.program_id(0)
+        while t < self.count:
+            drawn = wl.atomic_add(self.counter[0], 1)
+            if drawn == self.count - 1:
+                # One number is drawn for each tile: this was the last of the launch.
+                wl.store(self.counter[0], 0)
+            t = drawn + wl.num_programs(0)
+            with self.ring.put() as slot:
+                slot.store(wl.full((1,), t, wl.i32))
+
+    def first(self):
+        return wl.program_id(0)
+
+    def valid(self, t):
+        return t < self.count
+
+    def next(self, t):
+        with self.ring.get() as slot:
+            drawn = wl.scalar(slot.load()[0])
+        return drawn
