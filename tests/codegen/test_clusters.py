@@ -64,3 +64,11 @@ def test_text(golden: Golden) -> None:
     """A pipe that four blocks fill: its peers are found once, ahead of the loop."""
     text = CALLS["read by products"].text("cuda")
     golden(text[text.index('extern "C"') :])
+
+
+def test_descriptors_without_the_rank() -> None:
+    """Addresses bear the rank in a cluster; what a descriptor takes of them is 18 bits."""
+    operands = zeros(64, 64, dtype=np.float16), zeros(128, 64, dtype=np.float16), zeros(64, 128)
+    for cluster, masks in ((1, 0), (2, 2)):
+        text = crossed.launch(2, cluster=cluster).call(*operands, 2).text("cuda")
+        assert text.count("& 262143;") == masks

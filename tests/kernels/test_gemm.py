@@ -325,6 +325,16 @@ def test_clusters_share_operands(device, layout, cluster, alternate):
         assert np.array_equal(made, reference.matmul(a, b)), (m, n, k)
 
 
+@pytest.mark.parametrize("cluster", [(2, 1), (1, 2)])
+@pytest.mark.parametrize("tile", [(128, 256), (256, 128)])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_clusters_of_wide_tiles(device, layout, tile, cluster):
+    """Operands in several panels, more steps than stages, several tiles a block."""
+    chosen = replace(config.fitted(*tile, 2, 4), STAGES=3, GROUP=2, CLUSTER=cluster)
+    a, b = integers((520, 328), BF16), integers((328, 520), BF16, 1)
+    assert np.array_equal(run(device, a, b, layout, chosen=chosen), reference.matmul(a, b))
+
+
 def test_clusters_of_a_transposed_product(device):
     a, b = integers((16, 200), BF16), integers((200, 328), BF16, 1)
     chosen = replace(config.fitted(64, 16, 1, 4), SWAP=True, CLUSTER=(2, 1))

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 import warploom as wl
-from tests.language.test_clusters import passed_on, product, shared_sums
+from tests.language.test_clusters import crossed, product, shared_sums
 from warploom.base.target import SM_90A
 from warploom.ir import cluster as shape
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Op
-from warploom.ir.ops import cluster, tma
+from warploom.ir.ops import cluster, scalar, tma
+from warploom.ir.ops.shared_memory import MATRIX_BITS
 from warploom.runtime.compile import machine_kernel
 from warploom.sim.program import prepare
 from warploom.testing.golden import Golden
@@ -136,9 +137,17 @@ def codes(call: Any, kernel: Kernel, seeds: int = 12) -> tuple[set[str], str]:
     return {f.code for f in found}, found[0].render() if found else ""
 
 
+@wl.kernel
+def around(y: wl.Tensor):
+    """Each block tells the next one and waits for the last."""
+    told = wl.barrier()
+    told.on((wl.cluster_rank() + 1) % wl.cluster_size()).arrive()
+    told.wait(0)
+    wl.store(y[wl.program_id(0), wl.ds(0, 1)], wl.full((1,), 1, wl.i32))
+
+
 def told(size: int) -> Any:
-    x, y = np.zeros((size, 128), np.float32), np.zeros((1, size, 128), np.float32)
-    return passed_on.launch(size, cluster=size).call(x, y, y.copy(), 1)
+    return around.launch(size, cluster=size).call(np.zeros((size, 1), np.int32))
 
 
 @pytest.mark.case("C07")
@@ -256,6 +265,23 @@ def test_a_source_that_waits_for_its_own_consumers_only():
             for f in prepare(kernel).run((2, 1), (x, y, 1, 9), checked=True, seed=seed).findings
         }
     assert wrong & {"M012", "M019"}
+
+
+def test_addresses_bear_the_rank_and_descriptors_have_no_place_for_it():
+    """Taken out: the mask between an address and a descriptor. Rank 0 does not notice."""
+    a, b = np.ones((64, 192), np.float16), np.ones((128, 192), np.float16)
+    call = crossed.launch(2, cluster=2).call(a, b, np.zeros((64, 128), np.float32), 2)
+    kernel = lowered(call)
+    masks = [op for op in walk(kernel.body) if isinstance(op, scalar.Binary) and op.kind == "and"]
+    own = [op for op in masks if getattr(op.rhs.owner, "number", 0) == (1 << MATRIX_BITS) - 1]
+    assert codes(call, kernel, 1)[0] == set()
+    assert own
+    for op in walk(kernel.body):
+        op.replace_operands(lambda v: next((m.lhs for m in own if m.result is v), v))
+    found, text = codes(call, kernel, 1)
+    assert found == {"M001"}
+    assert "an operand leaves the block's shared memory" in text
+    assert "rank 1" in text
 
 
 def test_products_by_hand_are_clean_on_every_seed():

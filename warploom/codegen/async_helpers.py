@@ -214,7 +214,8 @@ _HELPERS: dict[str, Helper] = {
     ),
     "TensorMap": Helper("struct alignas(64) TensorMap { unsigned char bytes[128]; };"),
     "matrix": Helper(
-        # Bits 0-13 of a matrix descriptor are bits 4-17 of the address, which has no more.
+        # Bits 0-13 of a matrix descriptor are bits 4-17 of the address. It has no more: what stands
+        # above them in a cluster was taken off.
         f"template <u64 SHAPE>\n{INLINE} u64 matrix(u32 at) {{\n  return SHAPE | at >> 4;\n}}",
         ("u32", "u64"),
     ),

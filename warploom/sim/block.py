@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from warploom.base.target import DEFAULT
 from warploom.ir.op import Op
+from warploom.ir.ops.shared_memory import ADDRESS_BITS
 from warploom.passes.place_roles import entry_registers
 from warploom.sim import sync_faults
 from warploom.sim.actors import Actor
@@ -154,6 +155,15 @@ class BlockState:
         self.pool = 0
         self.replicas: dict[str, int] = {"": 1}
         self.made = self.running = 0
+
+    @property
+    def window(self) -> int:
+        """The address of its first byte of shared memory, as the cluster sees it."""
+        return self.rank << ADDRESS_BITS
+
+    def byte_at(self, address: Any) -> int:
+        """The byte of its shared memory at an address of its own."""
+        return int(address) - self.window
 
     @property
     def shuffles(self) -> bool:

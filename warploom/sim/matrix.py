@@ -18,6 +18,7 @@ import numpy as np
 
 from warploom.base.dtypes import DType, f32
 from warploom.ir.op import Op
+from warploom.ir.ops.shared_memory import MATRIX_BITS
 from warploom.sim.boxes import CHUNK, PERIOD, chunks_of, swizzled
 from warploom.sim.conversions import wide
 from warploom.sim.values import carrier
@@ -26,7 +27,9 @@ ROWS = 64  # of A in one instruction
 _DEPTH, _IN_CHUNK = 16, 8  # elements of 16 bits: of K in one instruction, in a chunk
 _HALVES = 2  # chunks of K in one instruction, where K is contiguous
 _TF32 = np.uint32(0xFFFFE000)  # the bits of a float32 that tf32 has
-_REACH = 1 << 18  # descriptors hold 14 bits of the address and of both offsets, in units of 16
+_REACH = (
+    1 << MATRIX_BITS
+)  # descriptors hold 14 bits of the address and of both offsets, in units of 16
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ class BarrierOn(Op):
 
 @op("cluster.address", stages=Stage.MACHINE, executes=Actor.WARP, since="sm_90")
 class Address(Op):
-    """The address in the cluster of byte `address` of the shared memory of block `rank`: bytes
+    """The address in the cluster of what lies at `address` of this block, in block `rank`: bytes
     further on lie at sums. PTX mapa."""
 
     address: Value = operand()

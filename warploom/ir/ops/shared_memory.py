@@ -20,6 +20,10 @@ from warploom.ir.ops.global_memory import check_access
 from warploom.ir.ops.registers import regs_of
 from warploom.ir.types import Buffer, Regs, Scalar, Type
 
+# Of an address within a block; those above are the rank in a cluster, 0 where there is none. The
+# descriptors of matrices have fewer bits: a place in 256 KB.
+ADDRESS_BITS, MATRIX_BITS = 24, 18
+
 
 def buffer_of(value: Value) -> Buffer:
     """The type of a value that must be a shared buffer."""
@@ -62,8 +66,8 @@ class BufferOp(Op):
 
 @op("shared_memory.address", stages=Stage.MACHINE, executes=Actor.WARP)
 class Address(Op):
-    """Byte address of a buffer in the block's shared memory, as copies, barriers and matrix
-    operands take it (i32)."""
+    """Byte address of a buffer in the block's shared memory, as copies and barriers take it (i32).
+    In a cluster the block's rank stands above its `ADDRESS_BITS` bits."""
 
     buffer: Value = operand()
 

@@ -9,8 +9,10 @@ from math import copysign
 from typing import Any
 
 from warploom.base.errors import error
+from warploom.ir.cluster import ALONE
 from warploom.ir.op import Value
 from warploom.ir.ops import scalar, tile, wgmma
+from warploom.ir.ops.shared_memory import MATRIX_BITS
 from warploom.ir.types import SharedTile, Tile
 from warploom.passes.lowering.context import Lowering, lowers
 from warploom.passes.lowering.shared import address_of, type_of
@@ -86,7 +88,7 @@ def dot(lower: Lowering, op: wgmma.Dot) -> None:
     step = _STEP_BYTES // b.kind.dtype.bytes
     right_form, at_zero = b.form("b"), _begins_at_zero(op.acc)
     for number, at in enumerate(range(0, k, step)):
-        right = address_of(lower, op.b, lower.build.const(b.byte_of(0, at)))
+        right = _described(lower, op.b, b.byte_of(0, at))
         for block in range(rows // _BLOCK):
             where: dict[str, Any] = {"acc": acc, "b": right, "block": block, "n": n, **right_form}
             where["fresh"] = number == 0 and at_zero
@@ -94,11 +96,20 @@ def dot(lower: Lowering, op: wgmma.Dot) -> None:
                 assert fragment is not None
                 made = wgmma.MmaRegisters(a=fragment, step=number, **where)
             else:
-                left = address_of(lower, op.a, lower.build.const(a.byte_of(block * _BLOCK, at)))
+                left = _described(lower, op.a, a.byte_of(block * _BLOCK, at))
                 made = wgmma.Mma(a=left, **where, **a.form("a"))
             acc = lower.build.emit(made, op.result.name)
     lower.build.add(wgmma.Commit())
     lower.put(op.result, acc)
+
+
+def _described(lower: Lowering, view: Value, shift: int) -> Value:
+    """The place of an operand as a descriptor takes it: without the block's rank in a cluster."""
+    if lower.kernel.cluster == ALONE:
+        return address_of(lower, view, lower.build.const(shift))
+    own = lower.build.const((1 << MATRIX_BITS) - 1)
+    place = lower.arith("and", address_of(lower, view), own)
+    return lower.arith("add", place, lower.build.const(shift)) if shift else place
 
 
 def _begins_at_zero(acc: Value) -> bool:

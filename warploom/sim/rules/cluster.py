@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from warploom.ir.op import Op
 from warploom.ir.ops import cluster
+from warploom.ir.ops.shared_memory import ADDRESS_BITS
 from warploom.sim import sync_faults
 from warploom.sim.block import BlockState
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     from warploom.sim.cluster import Cluster
     from warploom.sim.translate import Translator
 
-# An address in the cluster: the rank, from 1 so that no address of a block is one, and the byte.
-_RANK = 24
+_BYTE = (1 << ADDRESS_BITS) - 1
 
 
 @simulates(cluster.Rank)
@@ -35,7 +35,7 @@ def address(t: Translator, op: cluster.Address) -> Step:
     a, r, d = t.slot(op.address), t.slot(op.rank), t.slot(op.result)
 
     def step(s: Slots, m: Batch) -> None:
-        s[d] = (int(s[r]) + 1 << _RANK) + int(s[a])
+        s[d] = (int(s[r]) << ADDRESS_BITS) + (int(s[a]) & _BYTE)
 
     return step
 
@@ -61,10 +61,10 @@ def arrive(t: Translator, op: cluster.Arrive) -> Step:
     def step(s: Slots, m: Batch) -> None:
         if every_warp and m.state.ledger is not None:
             m.state.ledger.meet(m.actor.number)
-        there = int(s[a])
-        block = peer(m, op, (there >> _RANK) - 1)
+        rank, byte = divmod(int(s[a]), 1 << ADDRESS_BITS)
+        block = peer(m, op, rank)
         if block is not None:
-            arrive_at(m, op, block, there & (1 << _RANK) - 1, count)
+            arrive_at(m, op, block, m.state.window + byte, count)
 
     return step
 

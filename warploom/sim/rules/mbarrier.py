@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 def barrier_at(m: Batch, op: Op, address: int, block: BlockState | None = None) -> Mbarrier | None:
     """The barrier at an address of a block, the actor's own unless given; none there is a
     finding."""
-    where = block or m.state
-    found = where.barriers.get(int(address))
+    where, byte = block or m.state, m.state.byte_at(address)
+    found = where.barriers.get(byte)
     if found is None:
-        sync_faults.no_barrier(m, op, int(address), where)
+        sync_faults.no_barrier(m, op, byte, where)
     return found
 
 
@@ -38,7 +38,7 @@ def init(t: Translator, op: mbarrier.Init) -> Step:
     a = t.slot(op.barrier)
 
     def step(s: Slots, m: Batch) -> None:
-        address, barriers = int(s[a]), m.state.barriers
+        address, barriers = m.state.byte_at(s[a]), m.state.barriers
         if address in barriers:
             sync_faults.made_twice(m, op, barriers[address])
         buffer = m.state.buffer_of(address)
@@ -117,7 +117,7 @@ def wait(t: Translator, op: mbarrier.Wait) -> Step:
             yield None
         parity = int(s[p]) & 1
         if not barrier.passed(parity):
-            yield BarrierWait(op, barrier, parity, m.state.helped_by(int(s[a])))
+            yield BarrierWait(op, barrier, parity, m.state.helped_by(m.state.byte_at(s[a])))
 
     return Resumable(start)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from warploom.ir.cluster import ALONE
 from warploom.ir.ops import shared_memory
 from warploom.sim.accesses import Place, guard, locate, masked
 from warploom.sim.machine import Batch, Slots, Step
@@ -47,7 +48,11 @@ def address(t: Translator, op: shared_memory.Address) -> Step:
         memory: Memory = s[a]
         s[d] = memory.origin * memory.itemsize
 
-    return step
+    def in_cluster(s: Slots, m: Batch) -> None:
+        step(s, m)
+        s[d] += m.state.window
+
+    return step if t.kernel.cluster == ALONE else in_cluster
 
 
 class Shared:

@@ -42,7 +42,7 @@ class Copy:
         """The box and the chunks of shared memory that it fills; None after a finding."""
         memory: Memory = s[self.tensor]
         box = Box(self.map, memory, tuple(int(s[c]) for c in self.coordinates))
-        address, op = int(s[self.address]), self.op
+        address, op = m.state.byte_at(s[self.address]), self.op
         wrong = alignment(self.map, memory)
         if wrong:
             message = f"the copy engine cannot move boxes of `{memory.name}`"

@@ -12,6 +12,7 @@ from warploom.base.dtypes import DType, f32, i32
 from warploom.ir.op import Op
 from warploom.ir.ops import control, wgmma
 from warploom.ir.ops.registers import regs_of
+from warploom.ir.ops.shared_memory import MATRIX_BITS
 from warploom.ir.types import Regs
 from warploom.sim import sync_faults
 from warploom.sim.boxes import CHUNK
@@ -112,7 +113,8 @@ def _reading(
     """An operand that is read later; None where it leaves shared memory."""
     ledger = m.state.ledger
     at, last = places(operand, address)
-    if last > m.pitch:
+    # Bits that a descriptor has no place for would change its other numbers.
+    if last > m.pitch or address >> MATRIX_BITS:
         sync_faults.outside(m, op, "an operand", address, last - address)
         return None
     if ledger is not None:
