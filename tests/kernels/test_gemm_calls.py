@@ -129,6 +129,16 @@ def test_a_step_between_products_that_the_engine_cannot_take(device, capsys, mon
     assert "a stride of 136 elements" in said
 
 
+def test_a_reason_is_said_once_with_the_numbers_of_its_first(capsys, monkeypatch):
+    monkeypatch.setattr(operands, "_told", [])
+    monkeypatch.delenv("WARPLOOM_QUIET", raising=False)
+    for k in (9, 11, 13):
+        gemm.matmul(integers(4, k), integers(k, 16))
+    gemm.matmul(integers(4, 16), integers(16, 9))
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 2 and "18 bytes along axis 0" in said[0] and "`b`" in said[1]
+
+
 # ---- epilogues ---------------------------------------------------------------------------------
 
 
@@ -179,6 +189,13 @@ def test_the_result_may_be_the_residual(device, chosen, dtype):
     a, b, c = integers(130, 64), integers(200, 64).T, integers(130, 200, dtype=dtype)
     out = device.put(c)
     gemm.matmul(device.put(a), device.put_strided(b), out, residual=out, config=chosen)
+    same(device, out, reference.matmul(a, b, residual=c))
+
+
+def test_the_only_product_of_a_batch_in_place(device):
+    a, b, c = integers(1, 8, 16), integers(16, 24), integers(1, 8, 24)
+    out = device.put(c)
+    gemm.matmul(device.put(a), device.put(b), out, residual=out)
     same(device, out, reference.matmul(a, b, residual=c))
 
 

@@ -5,6 +5,7 @@ axis before them counts the products of a batch.
 """
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from functools import lru_cache
@@ -110,7 +111,9 @@ def check_overlaps(views: Mapping[str, View]) -> None:
             f"`out` overlaps `{name}`, which other blocks still read",
         )
     if "residual" in views:
-        arguments.in_place_or_apart("matmul", out, residual=views["residual"])
+        residual = views["residual"]
+        alone = len(out.shape) > len(residual.shape) and out.shape[0] == 1
+        arguments.in_place_or_apart("matmul", out.first if alone else out, residual=residual)
 
 
 def fold(views: dict[str, View]) -> None:
@@ -216,7 +219,8 @@ def needs_registers(views: Mapping[str, View]) -> bool:
 
 
 def tell(why: str) -> None:
-    """Say once what makes a product slow."""
-    if why not in _told and not os.environ.get("WARPLOOM_QUIET"):
-        _told.append(why)
+    """Say what makes a product slow: each kind of reason once, with the numbers of its first."""
+    kind = re.sub(r"\d+", "#", why)
+    if kind not in _told and not os.environ.get("WARPLOOM_QUIET"):
+        _told.append(kind)
         print(f"warploom: matmul without the matrix unit: {why}", file=sys.stderr)
