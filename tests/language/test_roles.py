@@ -77,6 +77,7 @@ def test_collectives_are_the_role_s_own(device, warps, capfd):
     found = device.get(y)
     assert np.array_equal(found[:2], np.stack([most + most.argmax()] * 2))
     assert np.array_equal(found[2], sums[0])
+    device.synchronise()
     lines = capfd.readouterr().out.split("\n")
     assert sorted(line.split(" ")[1] for line in lines if line.startswith("most")) == ["0", "1"]
 

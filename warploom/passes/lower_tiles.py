@@ -127,8 +127,8 @@ def _lower_split(lower: Lowering, op: Split) -> None:
 
 def _set_registers(lower: Lowering, op: Split, number: int) -> None:
     count = op.registers[number]
-    if count:
-        entry = entry_registers(lower.kernel.threads, lower.target)
+    entry = entry_registers(lower.kernel.threads, lower.target)
+    if count and count != entry:
         lower.build.add(SetRegisters(count=count, grow=count > entry))
 
 
