@@ -159,6 +159,7 @@ MISTAKES = {
         PUT, GET + "\nwith wl.one_thread():\n    wl.copy_async(x[wl.ds(0, 64), wl.ds(0, 64)], tile)"
     ),
     "P008 no consumer": in_roles(PUT),
+    "P008 two producers": in_roles(PUT, PUT),
     "P008 no producer": in_roles(math=GET),
     "P009": in_roles(PUT, GET, before="item = ring.take()"),
     "P010": in_roles("with ring.put() as s:\n    with ring.put() as t:\n        pass", GET),

@@ -176,7 +176,9 @@ class Pipe(Joint):
         consumers = [p for p in plans if p in self.consumers]
         if bool(producers) != bool(consumers):
             side, other = ("takes from", "puts into") if producers else ("puts into", "takes from")
-            names = ", ".join(f"`{p.name}`" for p in producers or consumers)
+            users = producers or consumers
+            names = ", ".join(f"`{p.name}`" for p in users)
+            other = other if len(users) == 1 else other.replace("s ", " ", 1)
             raise Refused(
                 "P008",
                 f"no role {side} this pipe, and {names} {other} it",
