@@ -147,6 +147,41 @@ def test_a_stop_before_a_role_is_at_its_beginning_and_copies_have_no_tiles(talk_
     assert said[3:5] == ["k STEPS\n", "k = 0 (i32)\n"]
 
 
+@wl.struct
+class Pair:
+    low: wl.i32
+    high: wl.i32
+
+    def middle(self):
+        return (self.low + self.high) // 2
+
+
+@wl.kernel
+def joined(x: wl.Tensor, n: wl.i32):
+    both = (Pair(n, n + 4), [n * 10, 7])
+    at = both[0].middle()
+    breakpoint()
+    wl.store(x[0], at.cast(wl.f32))
+
+
+def test_items_and_fields_have_names_and_a_method_can_be_stopped(talk_of):
+    x = np.zeros(1, np.float32)
+    call = joined.launch(1).call(x, 3)
+    said = talk_of(call, "names", "p both[0].high", "p both[1][1]", "p both[1][0]", "p at")
+    assert said[1] == "at both[0].high both[0].low both[1][0] n both[1][1]\n"
+    assert said[2:6] == [
+        "both[0].high = 7 (i32)\n",
+        "both[1][1] = 7\n",
+        "both[1][0] = 30 (i32)\n",
+        "at = 5 (i32)\n",
+    ]
+    first = inspect.getsourcelines(Pair.methods["middle"].__wrapped__)[1]
+    said = talk_of(call.stopping((__file__, first + 1)), "names", "p self.low", "finish")
+    assert "return (self.low + self.high) // 2" in said[0]
+    assert said[1:3] == ["self.high self.low\n", "self.low = 3 (i32)\n"]
+    assert x[0] == 5
+
+
 def test_a_kernel_without_roles_says_so(talk):
     said = talk("roles", "barriers", "finish")
     assert said[1] == "no roles run here: all warps of the block do the same\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from warploom.base.dtypes import DType
@@ -11,6 +11,7 @@ from warploom.ir.ops import tile as tiles
 from warploom.ir.ops.debug import CLOCKS, Breakpoint, Clock
 from warploom.language import core
 from warploom.language.context import Refused, builder, current, vocabulary
+from warploom.language.structs import Instance
 from warploom.language.values import Arithmetic, Scalar, Tile, not_a
 
 
@@ -106,8 +107,9 @@ def device_breakpoint(names: Mapping[str, Any]) -> None:
     `names` are those that the prompt shall know. On a GPU it does nothing.
     """
     shown = Scalar if current().alone else Scalar | Tile  # one thread has no tile
-    held = {n: v.value for n, v in names.items() if isinstance(v, shown)}
-    plain = {n: v for n, v in names.items() if isinstance(v, str | bool | int | float | DType)}
+    leaves = [leaf for name, value in names.items() for leaf in _leaves(name, value)]
+    held = {n: v.value for n, v in leaves if isinstance(v, shown)}
+    plain = {n: v for n, v in leaves if isinstance(v, str | bool | int | float | DType)}
     builder().add(
         Breakpoint(
             values=tuple(held.values()),
@@ -115,3 +117,15 @@ def device_breakpoint(names: Mapping[str, Any]) -> None:
             constants=tuple(f"{name} = {value!r}" for name, value in plain.items()),
         )
     )
+
+
+def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """What a name stands for, items of tuples and fields of structs by names of their own."""
+    if isinstance(value, tuple | list):
+        for number, item in enumerate(value):
+            yield from _leaves(f"{name}[{number}]", item)
+    elif isinstance(value, Instance):
+        for field, item in value.values.items():
+            yield from _leaves(f"{name}.{field}", item)
+    else:
+        yield name, value

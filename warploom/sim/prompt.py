@@ -126,7 +126,8 @@ class Prompt:
         return False
 
     def _names(self, at: Stop, rest: str) -> None:
-        self.say(" ".join([*sorted(at.names), *(c.partition(" ")[0] for c in at.constants)]))
+        found = [*sorted(at.names), *(c.partition(" ")[0] for c in at.constants)]
+        self.say(" ".join(found) or "no names here")
 
     def _print(self, at: Stop, name: str) -> None:
         for constant in at.constants:
