@@ -1,0 +1,112 @@
+"""Behaviours of the checklist that no other test shows: programs as one would port them."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import warploom as wl
+
+
+@wl.function
+def doubled(tile):
+    """Twice what a shared tile holds."""
+    return tile.load() * 2.0
+
+
+@wl.kernel
+def through_a_function(x: wl.Tensor, y: wl.Tensor):
+    tiles = wl.shared((8, 32), wl.f32, slots=3)
+    for i in wl.unroll(3):
+        tiles[i].store(wl.load(x[i, wl.ds(0, 8), wl.ds(0, 32)]))
+    for i in wl.range(3):
+        wl.store(y[i, wl.ds(0, 8), wl.ds(0, 32)], doubled(tiles[i]))
+
+
+def test_a_slot_goes_into_a_function(device):
+    x = np.random.default_rng(0).standard_normal((3, 8, 32)).astype(np.float32)
+    y = device.put(np.zeros_like(x))
+    through_a_function[1](device.put(x), y)
+    assert np.array_equal(device.get(y), x * 2)
+
+
+def test_a_call_keeps_no_array_alive():
+    x, y = np.ones((3, 8, 32), np.float32), np.ones((3, 8, 32), np.float32)
+    gone = weakref.ref(x)
+    through_a_function[1](x, y)
+    del x
+    gc.collect()
+    assert gone() is None
+
+
+@wl.kernel
+def branches(y: wl.Tensor, N: wl.const):
+    """A role of one warp meets a warpgroup in either branch, N times."""
+    bar = wl.named_barrier(32 + 128)
+    cell = wl.shared((32,), wl.i32)
+    cell.store(wl.zeros((32,), wl.i32))
+    with wl.roles():
+        with wl.role("one", warps=1):
+            for k in wl.range(N):
+                if k % 3 == 1:
+                    cell.store(cell.load() + k)
+                    bar.sync()
+                else:
+                    bar.sync()
+                bar.sync()
+        with wl.role("group", warps=4):
+            for k in wl.range(N):
+                bar.sync()
+                wl.store(y[k, wl.ds(0, 32)], cell.load())
+                bar.sync()
+
+
+def test_branches_around_a_named_barrier(device):
+    y = device.put(np.zeros((7, 32), np.int32))
+    branches[1](y, 7)
+    expected = np.cumsum([k if k % 3 == 1 else 0 for k in range(7)])
+    assert np.array_equal(device.get(y)[:, 0], expected)
+
+
+@wl.kernel
+def divides(y: wl.Tensor, ZERO: wl.const):
+    with wl.roles(), wl.role("a", warps=1):
+        n = 1 // ZERO
+        wl.store(y[wl.ds(0, 32)], wl.full((32,), n, wl.i32))
+
+
+def test_an_error_of_python_in_a_role_is_told_and_spoils_nothing():
+    y = np.zeros(32, np.int32)
+    with pytest.raises(wl.CompileError) as caught:
+        divides[1](y, 0)
+    assert "division" in str(caught.value) and "by zero" in str(caught.value)
+    divides[1](y, 1)
+    assert (y == 1).all()
+
+
+@wl.kernel
+def changes(x: wl.Tensor, y: wl.Tensor):
+    t = wl.load(x[wl.ds(0, 32)])
+    for _ in wl.range(x.shape[0]):
+        t = t.cast(wl.bf16)
+    wl.store(y[wl.ds(0, 32)], t)
+
+
+def test_a_carried_value_keeps_its_type():
+    with pytest.raises(wl.CompileError) as caught:
+        changes[1](np.ones(32, np.float32), np.ones(32, np.float32))
+    assert "f32" in str(caught.value) and "bf16" in str(caught.value)
+    assert "`t`" in str(caught.value)
+
+
+@wl.kernel
+def sizes(y: wl.Tensor):
+    both = wl.f32.bytes * 100 + wl.bf16.bytes * 10 + y.dtype.bytes
+    wl.store(y[wl.ds(0, 32)], wl.full((32,), both, wl.i64))
+
+
+def test_bytes_of_a_dtype_are_constants():
+    y = np.zeros(32, np.int64)
+    sizes[1](y)
+    assert (y == 428).all()
