@@ -121,7 +121,7 @@ def test_steps_dealt_to_blocks(device, close):
 
 def test_a_scale_of_rank_0(device):
     a, b = integers((16, 32), E4M3), integers((16, 32), E4M3, 1)
-    made = run(device, a, b, scale_a=np.float32(0.5), scale_b=2)
+    made = run(device, a, b, scale_a=np.array(0.5, np.float32), scale_b=np.float32(2))
     assert np.array_equal(made, reference.matmul(a, b.T))
 
 
@@ -143,8 +143,8 @@ def test_a_batch(device, close):
     a, b = draw((3, 24, 144), E4M3), draw((3, 40, 144), E4M3, 1)
     rows = np.linspace(0.5, 2, 24, dtype=np.float32)
     out = device.empty((3, 24, 40), np.float32)
-    right = device.put(b)
-    gemm.matmul(device.put(a), right.swapaxes(1, 2), out, scale_a=device.put(rows))
+    right = device.put_strided(b.swapaxes(1, 2))
+    gemm.matmul(device.put(a), right, out, scale_a=device.put(rows))
     wide = b.swapaxes(1, 2).astype(np.float64)
     expected = rows[:, None] * (a.astype(np.float64) @ wide)
     close(device.get(out), expected, 2 * LOST * (np.abs(a.astype(np.float64)) @ np.abs(wide)))

@@ -12,6 +12,8 @@ from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from warploom.base.dtypes import DType, bf16
 from warploom.base.errors import error
 from warploom.base.target import product_of
@@ -78,7 +80,7 @@ def scaled(name: str, scale: Any, extent: int) -> tuple[float, View | None]:
 
     Raises ShapeError T201, T202.
     """
-    if scale is None or isinstance(scale, int | float):
+    if scale is None or isinstance(scale, int | float | np.number):
         return 1.0 if scale is None else float(scale), None
     if not getattr(scale, "shape", (1,)):
         scale = scale.reshape(1)
