@@ -3,7 +3,9 @@
 import numpy as np
 
 import warploom as wl
+from tests.language.test_matrices import call_of
 from tests.ops.trial import Case, Trial, spread
+from warploom.base.dtypes import BY_NAME
 
 DTYPES = ("f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i32", "bool")
 
@@ -37,4 +39,20 @@ CASES += [
     turned(op, "", swizzle)
     for op in ("shared.alloc", "shared.slot", "shared.permute", "shared.window")
     for swizzle in (0, 128)
+]
+
+
+def by_matrices(op: str, dtype: str, turned: bool) -> Case:
+    def make(device):
+        call, y, expected = call_of(device, 64, 64, BY_NAME[dtype], 32, turned, True)
+        return Trial(call, [(y, expected.astype(y.dtype))])
+
+    return Case(op, dtype, make, "turned" if turned else "")
+
+
+CASES += [
+    by_matrices(f"shared_memory.{name}", dtype, turned)
+    for name in ("store_matrices", "load_matrices")
+    for dtype in ("f16", "bf16")
+    for turned in (False, True)
 ]

@@ -260,6 +260,43 @@ def shuffles_of(dtype: DType) -> int:
     return 2 if dtype.bits == 64 else 1
 
 
+def matrices(prelude: Prelude, dtype: DType, *, load: bool, turned: bool) -> str:
+    """Enter the move of four matrices of 8 x 8 elements of 16 bits, two registers of each, and
+    return its name."""
+    name = f"{'ld' if load else 'st'}_shared_matrices_{dtype.name}" + ("_turned" if turned else "")
+    prelude.make(name, lambda: _matrices(name, dtype, load, turned))
+    return name
+
+
+def _matrices(name: str, dtype: DType, load: bool, turned: bool) -> Helper:
+    held = [f"{m}{e}" for m in "abcd" for e in (0, 1)]
+    form = f"{'ld' if load else 'st'}matrix.sync.aligned.m8n8.x4{'.trans' if turned else ''}"
+    words = [f"w{n}" for n in range(4)]
+    pairs = list(zip(words, held[::2], held[1::2], strict=True))
+    kind = f"{dtype.name}&" if load else dtype.name
+    head = (
+        f"{INLINE} void {name}(u32 buffer, int offset, {', '.join(f'{kind} {x}' for x in held)}) "
+        "{\n  u32 at = buffer + (u32)offset * 2;\n"
+    )
+    if load:
+        outputs = ", ".join(f'"=r"({w})' for w in words)
+        parts = " ".join(f"{low}.bits = {w}; {high}.bits = {w} >> 16;" for w, low, high in pairs)
+        text = (
+            f"{head}  u32 {', '.join(words)};\n"
+            f'  asm volatile("{form}.shared.b16 {{%0, %1, %2, %3}}, [%4];"\n'
+            f'    : {outputs} : "r"(at) : "memory");\n  {parts}\n}}'
+        )
+    else:
+        made = ", ".join(f"{w} = {low}.bits | (u32){high}.bits << 16" for w, low, high in pairs)
+        inputs = ", ".join(f'"r"({w})' for w in words)
+        text = (
+            f"{head}  u32 {made};\n"
+            f'  asm volatile("{form}.shared.b16 [%0], {{%1, %2, %3, %4}};"\n'
+            f'    :: "r"(at), {inputs} : "memory");\n}}'
+        )
+    return Helper(text, ("u32", dtype.name))
+
+
 _BITS = {
     "f32": ("__float_as_uint(x)", "__uint_as_float(w)"),
     "f16": ("x.bits", "f16{(unsigned short)w}"),

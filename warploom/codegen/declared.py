@@ -39,6 +39,8 @@ _PTX = (
     ("st.global", "st.global."),
     ("ld.shared", "ld.shared."),
     ("st.shared", "st.shared."),
+    ("ldmatrix", "ldmatrix."),
+    ("stmatrix", "stmatrix."),
     ("flag", "ld.acquire."),
     ("atom", "st.release."),
     ("atom", "atom."),
@@ -115,6 +117,8 @@ _EACH: dict[type[Op], str] = {
     global_memory.Prefetch: "prefetch",
     shared_memory.Load: "ld.shared",
     shared_memory.Store: "st.shared",
+    shared_memory.LoadMatrices: "ldmatrix",
+    shared_memory.StoreMatrices: "stmatrix",
 }
 _Offsets: TypeAlias = (
     cp_async.CopyGroups
@@ -123,6 +127,8 @@ _Offsets: TypeAlias = (
     | global_memory.Prefetch
     | shared_memory.Load
     | shared_memory.Store
+    | shared_memory.LoadMatrices
+    | shared_memory.StoreMatrices
 )
 _ASM = re.compile(r"// begin inline asm\n(.*?)// end inline asm", re.DOTALL)
 

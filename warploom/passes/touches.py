@@ -62,8 +62,9 @@ class Memory:
 
     def of_threads(self, op: Op) -> Touch | None:
         """The access that the role's own threads make by an operation."""
-        if isinstance(op, shared_memory.Load | shared_memory.Store):
-            return _shared(op.buffer, writes=isinstance(op, shared_memory.Store))
+        if isinstance(op, shared_memory.Load | shared_memory.LoadMatrices):
+            return _shared(op.buffer, writes=False)
+        if isinstance(op, shared_memory.Store | shared_memory.StoreMatrices):
         if isinstance(op, cp_async.CopyGroups):
             return _shared(op.buffer, writes=True)
         if isinstance(op, mbarrier.Init):

@@ -7,6 +7,7 @@ output.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from warploom.base.dtypes import boolean
 from warploom.ir.op import Op, Value
 from warploom.ir.ops import control, debug, global_memory, lanes, registers, scalar, shared_memory
+from warploom.ir.ops.registers import regs_of
 from warploom.ir.types import Regs
 from warploom.sim import faults
 from warploom.sim.accesses import Place
@@ -25,7 +27,7 @@ from warploom.sim.registry import shadows
 from warploom.sim.rules.global_memory import Global, put
 from warploom.sim.rules.lanes import read_lanes
 from warploom.sim.rules.registers import joined, slice_of_axis, view_of_axes
-from warploom.sim.rules.shared_memory import Shared
+from warploom.sim.rules.shared_memory import Shared, as_rows, from_rows
 from warploom.sim.shadow import written
 from warploom.sim.shadow_values import Shadow, both
 from warploom.sim.values import dense, scalar_array
@@ -344,6 +346,20 @@ def load_shared(t: Translator, op: shared_memory.Load) -> Step:
     return step
 
 
+@shadows(shared_memory.LoadMatrices)
+def load_matrices(t: Translator, op: shared_memory.LoadMatrices) -> Step:
+    access, d = Shared(t, op), t.slot(op.result)
+    extents, turned = regs_of(op.result).extents, op.turned
+
+    def step(s: Slots, m: Batch) -> None:
+        at = access.place(s, m)
+        _addresses(m, op, at, access.offset)
+        found = _read(m, op, at)
+        m.shadow[d] = found and found.map(lambda flags: from_rows(flags, extents, turned))
+
+    return step
+
+
 @shadows(global_memory.Store)
 def store(t: Translator, op: global_memory.Store) -> Step:
     access, value = Global(t, op), t.slot(op.value)
@@ -380,6 +396,20 @@ def atomic(t: Translator, op: global_memory.Atomic) -> Step:
 
 @shadows(shared_memory.Store)
 def store_shared(t: Translator, op: shared_memory.Store) -> Step:
+    return _stored(t, op, lambda flags: flags)
+
+
+@shadows(shared_memory.StoreMatrices)
+def store_matrices(t: Translator, op: shared_memory.StoreMatrices) -> Step:
+    extents, turned = regs_of(op.value).extents, op.turned
+    return _stored(t, op, lambda flags: as_rows(flags, extents, turned))
+
+
+def _stored(
+    t: Translator,
+    op: shared_memory.Store | shared_memory.StoreMatrices,
+    moved: Callable[[np.ndarray], np.ndarray],
+) -> Step:
     """Storing to shared memory is no output: the memory becomes as written as the value."""
     access, value = Shared(t, op), t.slot(op.value)
     rank, waits = _rank(op.value), t.waits
@@ -394,7 +424,7 @@ def store_shared(t: Translator, op: shared_memory.Store) -> Step:
         good, shadow = written(at.memory), m.shadow[value]
         flags = np.ones((1,) * (rank + 3), bool)
         if shadow is not None:
-            flags, at.memory.spoilt = shadow.flags, shadow.origin
+            flags, at.memory.spoilt = moved(shadow.flags), shadow.origin
         state = np.where(flags, good, 0).astype(at.memory.shadow.flat.dtype)
         put(Place(at.memory.shadow, at.plan, at.span, at.mask), state)
 

@@ -50,3 +50,37 @@ def one_a_thread(warps: int) -> Layout:
     """Element i in thread i of `warps` warps."""
     modes = (Mode(Place.LANE, LANES, 0, 1), Mode(Place.WARP, warps, 0, LANES))
     return Layout((LANES * warps,), modes, warps)
+
+
+def matrix_rows(shape: tuple[int, int], warps: int) -> Layout:
+    """Which element of a tile each lane gives the address of when an accumulator of 16-bit elements
+    moves by 8 x 8 matrices: lane 8m + i that of row i of matrix m, the four matrices of a register
+    being 16 rows by 16 columns, upper left, lower left, upper right, lower right."""
+    return _matrices(shape, warps, Mode(Place.LANE, 16, 0, 1), Mode(Place.LANE, 2, 1, 8))
+
+
+def matrix_columns(shape: tuple[int, int], warps: int) -> Layout:
+    """The same where the rows of matrices are columns of the tile."""
+    modes = (Mode(Place.LANE, 8, 1, 1), Mode(Place.LANE, 2, 0, 8), Mode(Place.LANE, 2, 1, 8))
+    return _matrices(shape, warps, *modes)
+
+
+def _matrices(shape: tuple[int, int], warps: int, *lanes: Mode) -> Layout:
+    rows, columns = shape
+    groups = warps // WARPGROUP
+    if warps % WARPGROUP or rows % (64 * groups) or columns % 16:
+        raise ValueError(f"matrices of {rows}x{columns} over {warps} warps")
+    # Elements that no lane gives an address of: the rest of a row of a matrix, as registers.
+    rest = Mode(Place.REG, 8, 1, 1) if lanes[0].axis == 0 else Mode(Place.REG, 8, 0, 1)
+    return Layout(
+        shape,
+        (
+            *lanes,
+            Mode(Place.WARP, WARPGROUP, 0, 16),
+            Mode(Place.WARP, groups, 0, 64),
+            rest,
+            Mode(Place.REG, rows // (64 * groups), 0, 64 * groups),
+            Mode(Place.REG, columns // 16, 1, 16),
+        ),
+        warps,
+    )

@@ -109,3 +109,78 @@ class Store(Op):
     def verify(self) -> None:
         check(regs_of(self.value).dtype == buffer_of(self.buffer).dtype, "stored dtype")
         check_access(self.offset, self.predicate, regs_of(self.value).extents, self.axis, self.vec)
+
+
+class _Matrices(Op):
+    """What accesses by matrices of 8 x 8 share with others: rows of 8 elements, no predicate."""
+
+    turned: bool
+
+    @property
+    def vec(self) -> int:
+        """Elements of a row of a matrix: one address is given for each."""
+        return 8
+
+    @property
+    def axis(self) -> int:
+        """The axis that is contiguous in memory."""
+        return 0 if self.turned else 1
+
+    @property
+    def predicate(self) -> Value | None:
+        """All threads take part."""
+        return None
+
+
+@op(
+    "shared_memory.store_matrices",
+    stages=Stage.MACHINE,
+    effects=(Effect.WRITE_SHARED,),
+    executes=Actor.WARP,
+    since="sm_90",
+)
+class StoreMatrices(_Matrices):
+    """Store a register tile of 16-bit elements whose layout is that of an accumulator, four
+    matrices of 8 x 8 an instruction (stmatrix). `offset` holds an element offset for each
+    instruction: lane 8m + i has that of row i of matrix m, where matrices 0 and 1 are rows 0 to 7
+    and 8 to 15 of a warp, 2 and 3 the same eight columns on. `turned`: rows of matrices are columns
+    of the tile."""
+
+    buffer: Value = operand()
+    value: Value = operand()
+    offset: Value = operand()
+    turned: bool = attribute(default=False)
+
+    def verify(self) -> None:
+        value = regs_of(self.value)
+        check(value.dtype == buffer_of(self.buffer).dtype, "stored dtype")
+        _check_matrices(value, regs_of(self.offset))
+
+
+@op(
+    "shared_memory.load_matrices",
+    stages=Stage.MACHINE,
+    effects=(Effect.READ_SHARED,),
+    executes=Actor.WARP,
+)
+class LoadMatrices(_Matrices):
+    """The reverse of `store_matrices` (ldmatrix)."""
+
+    buffer: Value = operand()
+    offset: Value = operand()
+    turned: bool = attribute(default=False)
+
+    def infer(self) -> tuple[Type, ...]:
+        rows, columns = regs_of(self.offset).extents
+        return (Regs(buffer_of(self.buffer).dtype, (2 * rows, 4 * columns)),)
+
+    def verify(self) -> None:
+        _check_matrices(regs_of(self.result), regs_of(self.offset))
+
+
+def _check_matrices(held: Regs, offset: Regs) -> None:
+    check(held.dtype.bits == 16, f"matrices of {held.dtype}")
+    check(offset.dtype == i32, "offsets are i32")
+    fits = len(held.extents) == 2 and offset.extents == (held.extents[0] // 2, held.extents[1] // 4)
+    whole = fits and held.extents[0] % 2 == 0 and held.extents[1] % 4 == 0
+    check(whole, f"offsets {offset} for {held}")

@@ -10,6 +10,7 @@ from math import gcd
 
 from warploom.base.dtypes import i32, i64
 from warploom.ir.builder import Builder
+from warploom.ir.layout.fragments import WARPGROUP, accumulator, matrix_columns, matrix_rows
 from warploom.ir.layout.layout import Layout
 from warploom.ir.op import Block, Op, Value
 from warploom.ir.ops import cluster, control, mbarrier, shared, shared_memory, sync
@@ -139,9 +140,36 @@ def access_of(kind: SharedTile, layout: Layout) -> tuple[int, int]:
     return last, 1 << (width.bit_length() - 1)
 
 
+def _matrix_layout(lower: Lowering, view: Value, layout: Layout) -> tuple[Layout, bool] | None:
+    """Whose addresses lanes give where a tile moves by 8 x 8 matrices, and whether rows of these
+    are columns of the tile; None where it cannot: other elements, layouts, or rows in memory."""
+    kind = type_of(view)
+    if len(kind.shape) != 2 or kind.dtype.bits != 16 or not lower.target.has("sm_90"):
+        return None
+    rows, columns = kind.shape
+    whole = layout.warps % WARPGROUP == 0 and rows % (16 * layout.warps) == 0 and columns % 16 == 0
+    if not whole or layout != accumulator((rows, columns), layout.warps):
+        return None
+    if kind.layout.panel_columns * kind.layout.itemsize % _CHUNK:
+        return None
+    turned = kind.order[0] == 1
+    make = matrix_columns if turned else matrix_rows
+    return make((rows, columns), layout.warps), turned
+
+
 @lowers(shared.Load)
 def load(lower: Lowering, op: shared.Load) -> None:
     layout = lower.layout(op.result)
+    by_matrices = _matrix_layout(lower, op.source, layout)
+    if by_matrices is not None:
+        rows, turned = by_matrices
+        matrices = shared_memory.LoadMatrices(
+            buffer=lower.places[op.source].buffer,
+            offset=element_offset(lower, op.source, rows, 0 if turned else 1, 8),
+            turned=turned,
+        )
+        lower.put(op.result, lower.build.emit(matrices))
+        return
     axis, vec = access_of(type_of(op.source), layout)
     made = shared_memory.Load(
         buffer=lower.places[op.source].buffer,
@@ -156,6 +184,17 @@ def load(lower: Lowering, op: shared.Load) -> None:
 @lowers(shared.Store)
 def store(lower: Lowering, op: shared.Store) -> None:
     layout = lower.layout(op.value)
+    by_matrices = _matrix_layout(lower, op.target, layout)
+    if by_matrices is not None:
+        rows, turned = by_matrices
+        matrices = shared_memory.StoreMatrices(
+            buffer=lower.places[op.target].buffer,
+            value=lower.whole(op.value),
+            offset=element_offset(lower, op.target, rows, 0 if turned else 1, 8),
+            turned=turned,
+        )
+        lower.build.add(matrices)
+        return
     axis, vec = access_of(type_of(op.target), layout)
     predicate = lower.both(no_padding(lower, layout, vec, axis), lower.first_replica(layout))
     lower.build.add(
