@@ -64,8 +64,7 @@ class Memory:
         """The access that the role's own threads make by an operation."""
         if isinstance(op, shared_memory.Load | shared_memory.LoadMatrices):
             return _shared(op.buffer, writes=False)
-        if isinstance(op, shared_memory.Store | shared_memory.StoreMatrices):
-        if isinstance(op, cp_async.CopyGroups):
+        if isinstance(op, shared_memory.Store | shared_memory.StoreMatrices | cp_async.CopyGroups):
             return _shared(op.buffer, writes=True)
         if isinstance(op, mbarrier.Init):
             return _shared(buffer_of(op.barrier), writes=True)
