@@ -55,7 +55,7 @@ def test_a_kernel_as_text() -> None:
 
 def test_places_stand_at_the_end_of_a_line() -> None:
     text = print_kernel(sum_of_rows().kernel(), locs=True)
-    assert "tile.store(%y, %acc.2, [%0]) [sizes=(4,), cache=]  @1:1\n" in text
+    assert 'tile.store(%y, %acc.2, [%0]) [sizes=(4,), cache=""]  @1:1\n' in text
     assert parse_kernel(text).body.ops[0].loc == Loc("?", 1, 1)
 
 
