@@ -24,7 +24,8 @@ TILE = """\
   %bars: barriers<3> = mbarrier.alloc() [count=3, arrivals=8]
   roles.split() [names=("load", "math",), warps=(1, 4,), replicas=(1, 2,), registers=(40, 232,), \
 first=(-1, -1,), barrier=(-1, -1,)] {
-    %slot: i32@role, %phase: i32@role = roles.position() [ring=0, stages=3, cluster=False]
+    %slot: i32@role, %phase: i32@role = roles.position() [ring=0, stages=3, \
+cluster=False, advances=True]
     control.one_thread() [per="role", meet=False] {
       %bar: barriers<1> = mbarrier.at(%bars, %slot)
       mbarrier.expect(%bar) [bytes=32768]
@@ -35,7 +36,10 @@ first=(-1, -1,), barrier=(-1, -1,)] {
     control.yield([])
   } {
     %r: i32@role = roles.replica()
-    %slot.1: i32@role, %phase.1: i32@role = roles.position() [ring=1, stages=3, cluster=False]
+    %slot.1: i32@role, %phase.1: i32@role = roles.position() [ring=1, stages=3, \
+cluster=False, advances=True]
+    roles.skip(%bars, %bars, %z) [ring=1, stages=3, visits=True, steps=(0,), ordered=False, \
+cluster=False]
     %bar.1: barriers<1> = mbarrier.at(%bars, %slot.1)
     mbarrier.wait(%bar.1, %phase.1) [scope="block"]
     %early: bool@warp = mbarrier.test(%bar.1, %phase.1) [scope="block"]

@@ -152,6 +152,14 @@ def test_right_ones(body: str, stage: str) -> None:
             r"inside a map of \(2, 2\)",
         ),
         (
+            'roles.split() [names=("both",), warps=(2,), replicas=(2,), registers=(0,), '
+            "first=(0,), "
+            "barrier=(1,)] {\n%m: buffer<i32, 4> = shared_memory.buffer() [dtype=i32, elements=4, "
+            "at=0, align=16, copies=1]\n control.yield([])\n}",
+            "machine",
+            "1 copies of a buffer that 2 replicas make",
+        ),
+        (
             "control.assign(%n, %n)",
             "machine",
             "the target is not a declared storage",

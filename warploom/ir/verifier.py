@@ -8,6 +8,7 @@ from warploom.ir.op import Block, Complaint, Op, Stage, Value, check
 from warploom.ir.ops.control import If, Loop, Yield, same_but_uniformity, uniformity
 from warploom.ir.ops.registers import Binary, Cast, Compare, Fma, Map, Select, Spread, Unary
 from warploom.ir.ops.roles import Split
+from warploom.ir.ops.shared_memory import BufferOp
 from warploom.ir.ops.sync import Agree, Barrier
 from warploom.ir.types import (
     Barriers,
@@ -51,6 +52,7 @@ class _Verifier:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.warps = kernel.warps  # that execute together: of the block, within a role of the role
+        self.replicas = 1  # of the role
 
     def block(self, block: Block, visible: set[Value]) -> None:
         """Check a block that sees these values; its own are added to them."""
@@ -63,11 +65,13 @@ class _Verifier:
                     raise Complaint("a block ends with its only terminator")
                 self.enter(op, visible)
                 for number, inner in enumerate(op.regions()):
-                    outer = self.warps
+                    outer = self.warps, self.replicas
                     if isinstance(op, Split):
                         self.warps = op.warps[number]
+                        known = number < len(op.replicas)
+                        self.replicas = op.replicas[number] if known else 1
                     self.block(inner, set(visible))
-                    self.warps = outer
+                    self.warps, self.replicas = outer
                 self.leave(op)
             except Complaint as complaint:
                 raise VerifyError(f"{op.OPCODE} at {op.loc}: {complaint}") from None
@@ -103,6 +107,8 @@ class _Verifier:
         op.verify()
         if isinstance(op, Map):
             _check_map(op)
+        if isinstance(op, BufferOp) and op.copies != self.replicas:
+            raise Complaint(f"{op.copies} copies of a buffer that {self.replicas} replicas make")
         if isinstance(op, Loop | If):
             _check_barriers(op)
 
