@@ -37,6 +37,7 @@ def explain(word: str, arch: str) -> tuple[dict[str, Any], list[str]]:
         "kernel": kernel.name,
         "target": target.arch,
         "warps": kernel.warps,
+        "cluster": list(kernel.cluster),
         "arguments": [{"name": p.name, "type": str(p.type)} for p in kernel.params],
         "written": [kernel.params[i].name for i in kernel.written],
         "registers": {
@@ -58,6 +59,8 @@ def explain(word: str, arch: str) -> tuple[dict[str, Any], list[str]]:
     head = (
         f"{found.title} for {target.arch}: {kernel.warps} warps, {kernel.threads} threads a block"
     )
+    if kernel.cluster != (1, 1, 1):
+        head += f", clusters of {' x '.join(map(str, kernel.cluster))} blocks"
     lines = [head, *(f"  {a['name']}: {a['type']}" for a in data["arguments"])]
     lines += ["", *_registers(data["registers"], kernel, missing)]
     lines += ["", *_shared(data, target)]
