@@ -136,6 +136,75 @@ def test_a_role_fills_items_in_two_ways(device, stages, copies):
 
 
 @wl.kernel
+def by_elements(x: wl.Tensor, y: wl.Tensor, n: wl.i32, STAGES: wl.const, HALF: wl.const):
+    """Threads copy elements into an item, without registers and without waiting for them; with HALF
+    they store the second half, and put every third item by stores alone."""
+    ring = wl.pipe(STAGES, slots=[wl.shared((16, 64), wl.f32)])
+    with wl.roles():
+        with wl.role("load", warps=2):
+            for k in wl.range(n):
+                if HALF and k % 3 == 2:
+                    with ring.put() as tile:
+                        tile.store(wl.load(x[k, wl.ds(0, 16), wl.ds(0, 64)]))
+                else:
+                    with ring.put() as tile:
+                        wl.copy_by_threads(x[k, wl.ds(0, 8), wl.ds(0, 64)], tile[wl.ds(0, 8), :])
+                        if HALF:
+                            tile[wl.ds(8, 8), :].store(wl.load(x[k, wl.ds(8, 8), wl.ds(0, 64)]))
+                        else:
+                            rest = tile[wl.ds(8, 8), :]
+                            wl.copy_by_threads(x[k, wl.ds(8, 8), wl.ds(0, 64)], rest)
+        with wl.role("write", warps=4):
+            for k in wl.range(n):
+                with ring.get() as tile:
+                    wl.store(y[k, wl.ds(0, 16), wl.ds(0, 64)], tile.load())
+
+
+@pytest.mark.parametrize(("stages", "half"), list(itertools.product([1, 2, 3], [False, True])))
+def test_elements_that_threads_copy_are_waited_for(device, stages, half):
+    for n in (0, 1, stages, 7):
+        x = np.random.default_rng(n).standard_normal((n, 16, 64)).astype(np.float32)
+        y = device.put(np.full(x.shape, np.nan, np.float32))
+        by_elements[1](device.put(x), y, n, stages, half)
+        assert np.array_equal(device.get(y), x), n
+    x, y = np.ones((7, 16, 64), np.float32), np.zeros((7, 16, 64), np.float32)
+    call = by_elements.launch(1).call(x, y, 7, stages, half)
+    assert re.search(rf"ring_full: .*count={stages}, arrivals={2 + 64}\]", call.text("tile"))
+    findings = call.check(seeds=5)
+    assert findings.clean, findings.text()
+    assert (y == 1).all()
+
+
+@wl.kernel
+def elements_to_products(a: wl.Tensor, c: wl.Tensor, n: wl.i32):
+    """The matrix unit reads what threads of another role have copied."""
+    ring = wl.pipe(2, slots=[wl.shared((64, 64), wl.bf16)])
+    with wl.roles():
+        with wl.role("load", warps=4):
+            for k in wl.range(n):
+                with ring.put() as tile:
+                    wl.copy_by_threads(a[wl.ds(0, 64), wl.ds(k * 64, 64)], tile)
+        with wl.role("math", warps=4):
+            acc = wl.zeros((64, 64), wl.f32)
+            for _ in wl.range(n):
+                with ring.get() as tile:
+                    acc = wl.dot_async(tile, tile.T, acc)
+            wl.store(c[wl.ds(0, 64), wl.ds(0, 64)], acc.wait())
+
+
+def test_products_of_elements_that_threads_copy(device):
+    values = np.random.default_rng(3).integers(-3, 4, (64, 4 * 64))
+    c = device.put(np.zeros((64, 64), np.float32))
+    elements_to_products[1](device.put(values.astype(wl.bf16.numpy)), c, 4)
+    assert np.array_equal(device.get(c), (values @ values.T).astype(np.float32))
+    a, c = np.ones((64, 256), wl.bf16.numpy), np.zeros((64, 64), np.float32)
+    call = elements_to_products.launch(1).call(a, c, 4)
+    assert "copies by threads of another role" in call.text("machine")
+    findings = call.check(seeds=5)
+    assert findings.clean, findings.text()
+
+
+@wl.kernel
 def guarded(x: wl.Tensor, y: wl.Tensor, n: wl.i32, FIRST: wl.const, SECOND: wl.const):
     """Roles that constants remove: each takes its ends of the pipes with it, and a pipe that nobody
     uses takes no memory."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from warploom.base.dtypes import i32
 from warploom.ir.kernel import walk
+from warploom.ir.op import Block, Op
 from warploom.ir.ops import cluster as cluster_ops
 from warploom.ir.ops import mbarrier, sync
 from warploom.ir.ops import roles as role_ops
@@ -193,10 +194,27 @@ class Pipe(Joint):
             for plan in producers
         )
         self.empty_op.arrivals = sum(p.warps * p.replicas for p in consumers)
+        if any(put.by_threads for put in self.puts if put.plan in producers):
+            for plan in consumers:
+                self._fence(plan.body)
         if self.deliver == "one":
             self._deal(consumers)
         if self.sharing is not None:
             self.empty_op.arrivals *= self.sharing.close(self.puts, self.buffers)
+
+    def _fence(self, block: Block) -> None:
+        """What threads have copied without registers they could not fence themselves: units of the
+        consumer see it after a fence behind its wait."""
+        ops: list[Op] = []
+        for op in block.ops:
+            for inner in op.regions():
+                self._fence(inner)
+            ops.append(op)
+            at = op.barrier.owner if isinstance(op, mbarrier.Wait) else None
+            if isinstance(at, mbarrier.At) and at.barriers is self.full.value:
+                why = "copies by threads of another role, then what follows"
+                ops.append(sync.FenceAsync(why=why, loc=op.loc))
+        block.ops = ops
 
     def _deal(self, consumers: list[RolePlan]) -> None:
         """Each item belongs to one replica. Those who skip it need not look at it where each slot

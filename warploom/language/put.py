@@ -2,7 +2,8 @@
 
 Which of the two a `put` is follows from what stands inside. Where the threads of a role store, each
 of its warps waits for the free item and arrives once on its barrier; copies begun beside that are
-announced by one thread, which arrives once more. Knows nothing of consumers.
+announced by one thread, which arrives once more, and threads that copy elements arrive each when
+those are there. Knows nothing of consumers.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from warploom.ir.kernel import walk
 from warploom.ir.op import Block, Op, Value
-from warploom.ir.ops import control, mbarrier, sync, tma
+from warploom.ir.ops import bulk, control, cp_async, mbarrier, sync, tma
 from warploom.ir.ops import roles as role_ops
 from warploom.language.barrier import Barrier
 from warploom.language.context import Refused, builder, current
@@ -26,7 +27,10 @@ _BY_ALL = (
     *(control.OneThread, role_ops.Position, role_ops.HandBack, role_ops.Skip),
     *(sync.Meet, sync.WarpSync, sync.Barrier),
 )
-_BY_ONE = (tma.Load, tma.Store, tma.Commit, tma.Wait)
+_BY_ONE = (
+    *(tma.Load, tma.Store, tma.Prefetch, tma.Commit, tma.Wait),
+    *(bulk.Load, bulk.Store, bulk.Prefetch, mbarrier.Expect),
+)
 
 
 class Put(Nested):
@@ -46,6 +50,12 @@ class Put(Nested):
         self.got: dict[Value, int] = {}  # bytes of each buffer that a block of a cluster gets
         self.around: Block | None = None
         self.one: control.OneThread | None = None
+        self.last: Op | None = None  # the arrivals of its warps
+
+    @property
+    def by_threads(self) -> bool:
+        """Whether threads copy elements into the item without waiting for them."""
+        return any(isinstance(op, cp_async.Copy) for op in walk(self.block))
 
     def enter(self) -> Any:
         """Wait until the next item is free."""
@@ -117,8 +127,8 @@ class Put(Nested):
         at = self.around.ops.index(self.one)
         filled = [self._alone(op) for op in self.block.ops[:-1]]
         arrival = mbarrier.Arrive(barrier=self.barrier.one(), loc=self.one.loc)
-        filled.append(_thread(arrival, "warp"))
-        self.around.ops[at : at + 1] = filled
+        self.last = _thread(arrival, "warp")
+        self.around.ops[at : at + 1] = [*filled, self.last]
         self.one = None
 
     def _alone(self, op: Op) -> Op:
@@ -132,6 +142,12 @@ class Put(Nested):
                 inner.ops = [self._alone(o) for o in inner.ops]
         return op
 
+    def count_copies(self) -> None:
+        """Let each thread arrive once more, when its own copies are done."""
+        assert self.around is not None and self.barrier is not None and self.last is not None
+        arrival = cp_async.Arrive(barrier=self.barrier.one(), loc=self.last.loc)
+        self.around.ops.insert(self.around.ops.index(self.last), arrival)
+
     def forget_bytes(self) -> None:
         """Nobody in the role announces bytes for this pipe."""
         assert self.around is not None
@@ -144,11 +160,15 @@ def arrivals(puts: list[Put]) -> int:
     if not any(put.stores for put in puts):
         return 1
     copies = any(put.bytes for put in puts)
+    by_threads = any(put.by_threads for put in puts)
     for put in puts:
         put.spread()
         if not copies:
             put.forget_bytes()
-    return puts[0].plan.warps + int(copies)
+        if by_threads:
+            put.count_copies()
+    warps = puts[0].plan.warps
+    return warps + int(copies) + (32 * warps if by_threads else 0)
 
 
 def _thread(op: Op, per: str = "role") -> control.OneThread:

@@ -169,4 +169,6 @@ def _arrive(
 ) -> None:
     for copy in before:
         copy.finish()
+    if m.state.ledger is not None:
+        m.state.ledger.meet(m.actor.number)  # each thread signals what it has copied itself
     add_arrivals(m, op, barrier, count)
