@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import warploom as wl
+from warploom.kernels.schedule import Grid
 
 
 @wl.kernel
@@ -245,8 +246,41 @@ def test_what_depends_on_the_cluster_is_even():
     assert np.array_equal(y, np.stack([first, first, second, second]))
 
 
+@wl.function
+def by_schedule(n):
+    """Tiles of a schedule whose loop carries a sum besides."""
+    total = n * 0
+    for t in wl.tiles(Grid(n, n)):
+        total = total + t
+        wl.cluster_sync()
+
+
+@wl.function
+def by_schedule_alone(n):
+    for _ in wl.tiles(Grid(n, n)):
+        wl.cluster_sync()
+
+
+@wl.function
+def by_other_schedule(n):
+    for _ in wl.tiles(Grid(n, n + 1)):
+        wl.cluster_sync()
+
+
+@wl.function
+def halves(n):
+    for _ in wl.range(n // 2):
+        wl.cluster_sync()
+
+
 def test_roles_that_meet_in_equal_loops():
-    assert met.launch(2, cluster=2).check(3, each, each).clean
+    """Bounds and schedules are compared by what they are computed from."""
+    for one, other in ((each, each), (halves, halves), (by_schedule, by_schedule_alone)):
+        assert met.launch(2, cluster=2).check(3, one, other).clean
+    for other in (by_other_schedule, each, once):
+        with pytest.raises(wl.CompileError) as caught:
+            met.launch(2, cluster=2).check(3, by_schedule, other)
+        assert caught.value.code == "P038"
 
 
 def test_without_a_cluster_everything_is_even():

@@ -251,7 +251,7 @@ def passed_on(x: wl.Tensor, y: wl.Tensor, z: wl.Tensor, ROUNDS: wl.const):
         wl.cluster_sync()
 
 
-@pytest.mark.parametrize("size", [2, 3, 8])
+@pytest.mark.parametrize("size", [1, 2, 3, 8])
 def test_arrivals_at_the_next_block(device, size):
     x = np.random.default_rng(0).standard_normal((size, 128)).astype(np.float32)
     y, z = device.empty((5, size, 128), np.float32), device.empty((5, size, 128), np.float32)

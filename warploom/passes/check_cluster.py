@@ -12,9 +12,9 @@ from warploom.ir import cluster as shape
 from warploom.ir.kernel import Kernel
 from warploom.ir.op import Block, Effect, Op, Value
 from warploom.ir.ops import cluster, scalar
-from warploom.ir.ops.control import For, If, Loop, OneThread
-from warploom.ir.ops.roles import HandBack, Position, Skip, Split
-from warploom.ir.types import Tensor
+from warploom.ir.ops.control import For, If, Loop, OneThread, While
+from warploom.ir.ops.roles import HandBack, Position, Replica, Skip, Split
+from warploom.ir.types import Scalar, Tensor
 
 # How often a role comes to cluster barriers, as far as its text says.
 _Meetings: TypeAlias = tuple[object, ...]
@@ -188,8 +188,8 @@ def _meetings(block: Block) -> _Meetings:
             found.append("sync")
         elif isinstance(op, For) and _syncs(op.body):
             found.append(("for", *map(_same, op.deciding), _meetings(op.body)))
-        elif isinstance(op, Loop) and _syncs(op.body):
-            found.append(("while", op.body, _meetings(op.body)))  # equal to none but itself
+        elif isinstance(op, While) and _syncs(op.body):
+            found.append(("while", _trips(op), _meetings(op.body)))
         elif isinstance(op, If) and (_syncs(op.then) or _syncs(op.orelse)):
             found.append(("if", _same(op.condition), _meetings(op.then), _meetings(op.orelse)))
         else:
@@ -198,7 +198,29 @@ def _meetings(block: Block) -> _Meetings:
     return tuple(found)
 
 
-def _same(value: Value) -> object:
-    """Equal for scalars that have the same value in every role: constants by number."""
+def _trips(op: While) -> object:
+    """Equal for loops that go round equally often: what the condition follows from enters and goes
+    on alike. Carried values are numbered as they are met: roles carry others besides."""
+    met = [op.carried[0]]
+    found: list[object] = []
+    after = dict(zip(op.carried, op.body.ops[-1].operand_values(), strict=True))
+    first = dict(zip(op.carried, op.inits, strict=True))
+    while len(found) < len(met):
+        arg = met[len(found)]
+        found.append((_same(first[arg]), _same(after[arg], op.carried, met)))
+    return tuple(found)
+
+
+def _same(value: Value, carried: tuple[Value, ...] = (), met: list[Value] | None = None) -> object:
+    """Equal for scalars that are computed alike in every role from what is there before them all,
+    or from `carried` values of a loop; those are entered in `met`."""
+    if met is not None and value in carried:
+        if value not in met:
+            met.append(value)
+        return ("carried", met.index(value))
     owner = value.owner
-    return owner.number if isinstance(owner, scalar.Const) else value
+    alike = isinstance(owner, Op) and owner.is_pure and not isinstance(owner, Replica)
+    if not alike or not isinstance(owner, Op) or not isinstance(value.type, Scalar):
+        return value
+    operands = tuple(_same(v, carried, met) for v in owner.operand_values())
+    return (owner.OPCODE, tuple(map(repr, owner.attributes().values())), operands)
