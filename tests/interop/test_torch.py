@@ -33,6 +33,11 @@ def arguments(place: str) -> dict[str, tuple[Any, ...]]:
     x, flat = randn(place, 5, 64), randn(place, 64, dtype=torch.float32)
     return {
         "matmul": (randn(place, 40, 64), randn(place, 72, 64).t()),
+        "grouped_matmul": (
+            randn(place, 40, 64),
+            randn(place, 3, 64, 24),
+            torch.tensor([0, 17, 17, 40], dtype=torch.int32, device=place),
+        ),
         "linear": (x, randn(place, 24, 64), None, randn(place, 5, 24)),
         "rms_norm": (x, flat, 1e-5),
         "layer_norm": (x, flat, flat, 1e-5),
@@ -122,6 +127,19 @@ def test_a_model_is_compiled_whole(place):
     for rows in (5, 40, 128):
         x = randn(place, rows, 64, seed=rows)
         assert torch.allclose(compiled(x, w, up), block(x, w, up), atol=1e-2, rtol=1e-2)
+
+
+def test_a_model_is_exported_with_a_size_left_open(place):
+    class Model(torch.nn.Module):
+        def forward(self, a, b):
+            return OPS.matmul(a, b, activation="relu") * 2
+
+    a, b = randn(place, 40, 64), randn(place, 64, 72)
+    rows = torch.export.Dim("rows", min=2, max=500)
+    made = torch.export.export(Model(), (a, b), dynamic_shapes={"a": {0: rows}, "b": None})
+    for m in (2, 130):
+        x = randn(place, m, 64, seed=m)
+        assert torch.equal(made.module()(x, b), Model()(x, b))
 
 
 def test_fakes_have_shape_and_dtype_and_refuse_what_the_call_refuses():

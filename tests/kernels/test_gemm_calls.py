@@ -1,11 +1,13 @@
 """`matmul` as a call: batches, epilogues, results of its own, what is refused."""
 
+from dataclasses import replace
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 import warploom as wl
-from warploom.base.errors import LaunchError, ShapeError
+from warploom.base.errors import CompileError, LaunchError, ShapeError
 from warploom.kernels import gemm
 from warploom.kernels.gemm import config, kernel, operands, reference
 
@@ -378,6 +380,42 @@ def test_wrong_words_and_types():
     with pytest.raises(ShapeError, match="`out` overlaps `bias`"):
         held = np.zeros((9, 8), F16)
         gemm.matmul(a, b, held[:8], bias=held[0])
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"BM": 96}, "BM = 96 with MATH = 1"),
+        ({"BM": 0}, "BM = 0 with MATH = 1"),
+        ({"MATH": 2}, "BM = 64 with MATH = 2"),
+        ({"EN": 48}, "slices of EN = 48 columns in tiles of BN = 64"),
+        ({"EN": 0}, "has EN = 0"),
+        ({"STAGES": 0}, "has STAGES = 0"),
+        ({"GROUP": 0}, "has GROUP = 0"),
+        ({"SPLIT": 2, "PINGPONG": True}, "SPLIT besides PINGPONG"),
+    ],
+)
+def test_tiles_that_cannot_be(change, said):
+    a = np.zeros((64, 64), F16)
+    row = {**SMALL.row(), **change}
+    with pytest.raises(ShapeError, match=said) as refused:
+        gemm.matmul(a, a, config=row)
+    if "BM" in said:
+        assert "the nearest above: BM=" in str(refused.value)
+
+
+def test_a_config_that_is_none():
+    a = np.zeros((64, 64), F16)
+    with pytest.raises(LaunchError, match="`STEPS` of `config` is unknown"):
+        gemm.matmul(a, a, config={**SMALL.row(), "STEPS": 3})
+    with pytest.raises(LaunchError, match="`BN` of `config` is missing"):
+        gemm.matmul(a, a, config={"BM": 64})
+
+
+def test_too_many_stages_are_refused_with_their_bytes():
+    a = np.zeros((64, 64), F16)
+    with pytest.raises(CompileError, match="bytes of shared memory"):
+        gemm.matmul(a, a, config=replace(SMALL, STAGES=20))
 
 
 def test_the_epilogue_costs_nothing_where_it_is_not_asked_for():

@@ -69,7 +69,7 @@ def matmul(
     The copy engine needs addresses and strides of `a` and `b` that are multiples of 16 bytes: other
     arrays take a slow path without the matrix unit, and stderr says so once, with the bytes and
     what to do. Raises ShapeError T201 (sizes, `out` overlapping an operand), T202 (dtypes),
-    LaunchError H021 (an unknown word).
+    LaunchError H021 (an unknown word, a `config` that is none).
     """
     given = {"a": a, "b": b, "out": out, "bias": bias, "residual": residual}
     views = {name: arrays.read(x, name) for name, x in given.items() if x is not None}
@@ -126,7 +126,7 @@ def _configured(
 ) -> Config:
     if config is None:
         return choose(shape, batch_invariant)
-    return config if isinstance(config, Config) else Config.of_row(config)
+    return Config.given("matmul", config)
 
 
 def _plain(views: Mapping[str, View], scales: Mapping[str, Any], activation: Any) -> None:

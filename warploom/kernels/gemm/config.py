@@ -7,11 +7,14 @@ not depend on the tile: every element is summed in the order of k, 16 at a time.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from functools import lru_cache
 from math import prod
 from pathlib import Path
 from typing import Any
+
+from warploom.base.errors import error
+from warploom.kernels.arguments import require
 
 # Bytes of a block's shared memory, less what barriers and alignment take.
 SHARED = 227 * 1024 - 2048
@@ -100,6 +103,44 @@ class Config:
         """The tile of a row of a table."""
         high, wide = row.get("CLUSTER", (1, 1))
         return cls(**{**row, "CLUSTER": (high, wide)})
+
+    @classmethod
+    def given(cls, call: str, tile: "Config | Mapping[str, Any]") -> "Config":
+        """A tile that somebody asks for; raises LaunchError H021, ShapeError T201."""
+        if not isinstance(tile, Config):
+            known = [field.name for field in fields(cls)]
+            needed = [field.name for field in fields(cls) if field.default is MISSING]
+            wrong = [name for name in tile if name not in known]
+            wrong += [name for name in needed if name not in tile]
+            if wrong:
+                state = "is unknown" if wrong[0] in tile else "is missing"
+                text = f"{call}: `{wrong[0]}` of `config` {state}"
+                raise error("H021", text, notes=("it has " + ", ".join(known),))
+            tile = cls.of_row(tile)
+        tile._check(call)
+        return tile
+
+    def _check(self, call: str) -> None:
+        """What the kernel would refuse with its own words, or divide by."""
+        for name in ("GROUP", "BK", "BN", "EN", "MATH", "STAGES"):
+            number = getattr(self, name)
+            require(number >= 1, call, f"`config` has {name} = {number}", hint="it is 1 or more")
+        replicas = 1 if self.PINGPONG else self.MATH
+        part, rest = divmod(self.BM, replicas)
+        near = max(64, -(-part // 64) * 64) * replicas
+        require(
+            part >= 64 and not rest and part % 64 == 0,
+            call,
+            f"`config` has BM = {self.BM} with MATH = {self.MATH}",
+            "a replica has a multiple of 64 rows, BM / MATH of them, with PINGPONG all",
+            hint=f"the nearest above: BM={near}",
+        )
+        require(
+            self.BN % self.EN == 0,
+            call,
+            f"`config` has slices of EN = {self.EN} columns in tiles of BN = {self.BN}",
+            hint="EN divides BN",
+        )
 
     def constants(self) -> dict[str, Any]:
         """The compile-time arguments of the kernel."""

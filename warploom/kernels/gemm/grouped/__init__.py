@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from warploom.interop.operators import Operator, Result, declare
 from warploom.kernels import arguments
 from warploom.kernels.gemm import config, operands
 from warploom.kernels.gemm.grouped import kernel
@@ -42,14 +43,12 @@ def grouped_matmul(a: Any, b: Any, offsets: Any, out: Any = None, *, dtype: Any 
     """
     views = {name: arrays.read(x, name) for name, x in (("a", a), ("b", b), ("offsets", offsets))}
     form = _form(views)
-    groups = SimpleNamespace(shape=(max(offsets.shape[0] - 1, 0),))
-    given = {name: (views[name], form[name]) for name in ("a", "b")}
-    size = arguments.sizes(_CALL, **given, **{"offsets without the last": (groups, "G")})
+    size = _sizes(views, form)
     if out is None:
-        element = views["a"].dtype if dtype is None else operands.result_dtype(dtype)
-        out = memory.empty_like(a, tuple(size[word] for word in form["out"].split()), element)
+        shape, element = _result({**views, "dtype": dtype})
+        out = memory.empty_like(a, shape, element)
     views["out"] = arrays.read(out, "out")
-    arguments.sizes(_CALL, **given, out=(views["out"], form["out"]), groups=(groups, "G"))
+    _sizes(views, form)
     _check(views, size)
     if form is _COLUMNS:
         # outᵀ = bᵀ · aᵀ, group by group: columns become rows.
@@ -60,7 +59,7 @@ def grouped_matmul(a: Any, b: Any, offsets: Any, out: Any = None, *, dtype: Any 
     return out
 
 
-def _form(views: Mapping[str, View]) -> Mapping[str, str]:
+def _form(views: Mapping[str, Any]) -> Mapping[str, str]:
     """Which form the axes of `a` and `b` ask for."""
     axes = len(views["a"].shape), len(views["b"].shape)
     forms = {(2, 3): _ROWS, (3, 2): _COLUMNS, (2, 2): _DEPTH}
@@ -73,10 +72,25 @@ def _form(views: Mapping[str, View]) -> Mapping[str, str]:
     return forms[axes]
 
 
+def _sizes(views: Mapping[str, Any], form: Mapping[str, str]) -> dict[str, int]:
+    """The sizes by name; raises T201 where they do not fit."""
+    groups = SimpleNamespace(shape=(views["offsets"].shape[0] - 1,))
+    axes = {name: (views[name], form[name]) for name in ("a", "b", "out") if name in views}
+    return arguments.sizes(_CALL, **axes, **{"offsets without the last": (groups, "G")})
+
+
+def _result(given: Mapping[str, Any]) -> Result:
+    """Shape and element type of a result without `out`."""
+    form, dtype = _form(given), given.get("dtype")
+    size = _sizes({name: given[name] for name in ("a", "b", "offsets")}, form)
+    element = given["a"].dtype if dtype is None else operands.result_dtype(dtype)
+    return tuple(size[word] for word in form["out"].split()), element
+
+
 def _check(views: Mapping[str, View], size: Mapping[str, int]) -> None:
     """Dtypes, overlaps, what the copy engine asks for, and offsets where they can be read."""
     a, b, out, offsets = (views[name] for name in ("a", "b", "out", "offsets"))
-    arguments.dtypes(_CALL, operands.DTYPES, a=a, b=b)
+    arguments.dtypes(_CALL, ("f16", "bf16"), a=a, b=b)
     arguments.dtypes(_CALL, arguments.FLOATS, out=out)
     arguments.dtypes(_CALL, ("i32",), offsets=offsets)
     arguments.require(
@@ -140,3 +154,15 @@ def _constants(chosen: config.Config, views: Mapping[str, View], *more: str) -> 
 
 def _sms(a: View) -> int:
     return _SIMULATED_SMS if a.place == SIM else driver.facts(a.device).multiprocessors
+
+
+declare(
+    Operator(
+        "grouped_matmul",
+        grouped_matmul,
+        ("Tensor a", "Tensor b", "Tensor offsets", "ScalarType? dtype=None"),
+        (kernel.grouped_rows, kernel.grouped_depth),
+        _result,
+        {"c": "out"},
+    )
+)
