@@ -46,6 +46,19 @@ def guarded(x: wl.Tensor, y: wl.Tensor, N: wl.const):
 def turned(x: wl.Tensor, y: wl.Tensor, N: wl.const):
     rows = wl.load(x[wl.ds(0, N), wl.ds(0, N)])
     wl.store(y[wl.ds(0, N), wl.ds(0, N)], rows + rows.T)
+
+
+@wl.kernel
+def staged(x: wl.Tensor, y: wl.Tensor, STAGES: wl.const):
+    ring = wl.pipe(STAGES, slots=[wl.shared((128, 64), x.dtype), wl.shared((64, 64), x.dtype)])
+    with wl.roles():
+        with wl.role("load", warps=1):
+            with ring.put() as (a, b):
+                wl.copy_async(x[wl.ds(0, 128), wl.ds(0, 64)], a)
+                wl.copy_async(x[wl.ds(0, 64), wl.ds(0, 64)], b)
+        with wl.role("use", warps=4):
+            with ring.get() as (a, b):
+                wl.store(y[wl.ds(0, 128), wl.ds(0, 64)], a.load())
 """
 
 
@@ -113,6 +126,13 @@ def test_a_store_to_read_only_memory(faulty: ModuleType, golden: Golden) -> None
 def test_too_much_shared_memory(faulty: ModuleType, golden: Golden) -> None:
     x, y = np.zeros((256, 256), np.float32), np.zeros((256, 256), np.float32)
     refused(wl.CompileError, golden, lambda: faulty.turned.launch(1, warps=8)(x, y, N=256))
+
+
+def test_too_many_stages(faulty: ModuleType, golden: Golden) -> None:
+    x, y = np.zeros((128, 64), np.float16), np.zeros((128, 64), np.float16)
+    refused(wl.CompileError, golden, lambda: faulty.staged.launch(1)(x, y, STAGES=10))
+    faulty.staged.launch(1)(x + 1, y, STAGES=9)
+    assert (y == 1).all()
 
 
 def test_shapes_of_a_library_call(golden: Golden) -> None:

@@ -145,7 +145,20 @@ def test_too_much_is_refused_with_the_numbers() -> None:
     report = caught.value.reports[0]
     assert report.code == "B001"
     assert report.message == "a block needs 280,000 bytes of shared memory, and sm_90a has 232,448"
-    assert [note.split(":")[0] for note in report.notes] == ["160,000 bytes", "120,000 bytes"]
+    assert report.notes == (
+        "160,000 bytes: `b`, 40,000 f32, line 0",
+        "120,000 bytes: `a`, 30,000 f32, line 0",
+        "47,552 bytes too many",
+    )
+    names = [chr(ord("a") + n) for n in range(8)]
+    many = "".join(new(n, 8000) for n in names) + "".join(put(n) + get(n) for n in names)
+    body = many + "".join(get(n) for n in names)
+    with pytest.raises(CompileError) as caught:
+        planned(body)
+    assert caught.value.reports[0].notes[-2:] == (
+        "64,000 bytes: 2 smaller parts",
+        "23,552 bytes too many",
+    )
     fits = new("a", 45_000) + put("a")
     assert planned(fits).shared_bytes == 180_000
     with pytest.raises(CompileError, match="sm_80 has 166,912"):

@@ -14,6 +14,7 @@ from warploom.ir.ops.scalar import Binary
 from warploom.ir.ops.shared_memory import Address, BufferOp
 
 _ALIGN = 16
+_SHOWN = 6  # parts of a plan that is too large
 
 
 def plan_shared_memory(kernel: Kernel, target: Target) -> None:
@@ -46,19 +47,28 @@ def _size(buffer: BufferOp) -> int:
 
 
 def _too_much(buffers: Iterable[BufferOp], total: int, target: Target) -> Error:
-    largest = sorted(buffers, key=_size, reverse=True)[:3]
-    notes = [
-        f"{_size(b):,} bytes: {b.elements:,} {b.dtype} that threads exchange in line {b.loc.line}"
-        for b in largest
-    ]
+    """The report of too large a plan: its parts, largest first, and how much is too much."""
+    parts = sorted(buffers, key=_size, reverse=True)
+    notes = [f"{_size(b):,} bytes: {_part(b)}" for b in parts[:_SHOWN]]
+    if rest := parts[_SHOWN:]:
+        notes.append(f"{sum(map(_size, rest)):,} bytes: {len(rest)} smaller parts")
+    limit, name = target.shared_per_block, parts[0].result.name
     return error(
         "B001",
-        f"a block needs {total:,} bytes of shared memory, and {target} has "
-        f"{target.shared_per_block:,}",
-        largest[0].loc,
-        label="the largest part is exchanged here",
-        notes=notes,
-        hint="use smaller tiles",
+        f"a block needs {total:,} bytes of shared memory, and {target} has {limit:,}",
+        parts[0].loc,
+        label=f"`{name}` is the largest part" if name else "the largest part is exchanged here",
+        notes=[*notes, f"{total - limit:,} bytes too many"],
+        hint="use fewer stages or smaller tiles" if name else "use smaller tiles",
+    )
+
+
+def _part(buffer: BufferOp) -> str:
+    """A buffer in words: what the source made, or what threads exchange in a line."""
+    held, line = f"{buffer.elements:,} {buffer.dtype}", buffer.loc.line
+    name = buffer.result.name
+    return (
+        f"`{name}`, {held}, line {line}" if name else f"{held} that threads exchange, line {line}"
     )
 
 
