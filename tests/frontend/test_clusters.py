@@ -213,6 +213,20 @@ def test_a_count_of_items_that_differs(golden):
     refused("P037", golden, lambda: skipping.launch(2, cluster=2).check(X, 3))
 
 
+@wl.kernel
+def replicas_meet(n: wl.i32):
+    with wl.roles():
+        with wl.role("idle", warps=1):
+            never(n)
+        with wl.role("both", warps=1, replicas=2) as r:
+            for _ in wl.range(n + r):
+                wl.cluster_sync()
+
+
+def test_replicas_that_meet_unequally_often(golden):
+    refused("P038", golden, lambda: replicas_meet.launch(2, cluster=2).check(3))
+
+
 @pytest.mark.parametrize("name", ROLES)
 def test_refused_roles(name, golden):
     refused(name, golden, lambda: met.launch(2, cluster=2).check(3, *ROLES[name]))

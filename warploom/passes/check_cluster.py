@@ -155,19 +155,30 @@ def _check_roles(kernel: Kernel) -> None:
         if not isinstance(op, Split):
             continue
         meetings = [_meetings(body) for body in op.bodies]
-        if len(set(meetings)) <= 1:
-            continue
-        at = next(sync for body in op.bodies for sync in _syncs(body))
         counts = [len(_syncs(body)) for body in op.bodies]
         rows = ", ".join(f"`{name}` {n}" for name, n in zip(op.names, counts, strict=True))
-        more = ", and loops or branches around them differ" if len(set(counts)) == 1 else ""
-        raise error(
-            "P038",
-            "not all roles come to `wl.cluster_sync()` equally often, and it waits for all warps",
-            at.loc,
-            notes=(f"calls in each role: {rows}{more}",),
-            hint="call it in every role, in loops over the same bounds, or before `wl.roles()`",
-        )
+        note = f"calls in each role: {rows}"
+        if len(set(meetings)) > 1 and len(set(counts)) == 1:
+            note += ", and loops or branches around them differ"
+        apart = next((n for n, m in zip(op.names, meetings, strict=True) if _by_replica(m)), "")
+        if apart:
+            note = f"a loop or branch around it depends on the number of a replica of `{apart}`"
+        if len(set(meetings)) > 1 or apart:
+            raise error(
+                "P038",
+                "not all roles come to `wl.cluster_sync()` equally often, and it waits for all "
+                "warps",
+                next(sync for body in op.bodies for sync in _syncs(body)).loc,
+                notes=(note,),
+                hint="call it in every role, in loops over the same bounds, or before `wl.roles()`",
+            )
+
+
+def _by_replica(meetings: object) -> bool:
+    """Whether replicas of a role may come unequally often."""
+    if isinstance(meetings, tuple):
+        return any(map(_by_replica, meetings))
+    return isinstance(meetings, Value) and isinstance(meetings.owner, Replica)
 
 
 def _syncs(block: Block) -> list[cluster.Sync]:
