@@ -26,6 +26,7 @@ _ARENA = 1 << 16
 _Shape: TypeAlias = tuple[int, ...]
 _lock = threading.Lock()
 _arenas: dict[int, tuple[Any, int]] = {}  # of each device: counters, and how many are given away
+_full: list[Any] = []  # earlier ones: a graph that torch captured holds an address, no array
 
 
 class _Kept:
@@ -79,6 +80,7 @@ def _zeros(device: int, count: int) -> Any:
     """Counters that nobody else has."""
     arena, used = _arenas.get(device, (None, 0))
     if arena is None or used + count > arena.size:
+        _full.append(arena)
         arena, used = memory.to_device(np.zeros(max(_ARENA, count), i32.numpy), device), 0
         driver.synchronize(device)
     _arenas[device] = arena, used + count
