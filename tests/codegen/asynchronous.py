@@ -140,6 +140,7 @@ def ring_copy() -> Kernel:
             at = m.scalar("mul", slot, 8)
             m.build.add(mbarrier.Wait(barrier=m.address(full, at), parity=phase))
             _copy_slot(m, y, slots, slot, k)
+            m.build.add(sync.FenceAsync(why="read of slots, then write by the copy engine"))
             with m.one_thread("warp"):
                 m.build.add(mbarrier.Arrive(barrier=m.address(empty, at)))
     with m.region(idle):

@@ -37,7 +37,7 @@ def test_a_ring_compiles_to_copies_and_barriers():
     kernel = ring_copy()
     assert declared(kernel) == {
         "mbarrier": 8,
-        "fence": 2,
+        "fence": 3,
         "bar": 2,
         "bar.warp": 4,
         "elect": 4,

@@ -149,7 +149,7 @@ def test_a_source_that_is_overwritten_before_the_copy_has_read_it(bulk):
     x = np.arange(512, dtype=np.float32).reshape(2, 256)
     y = np.zeros_like(x)
     call = early_read.launch(1).call(x, y, WAIT=False, BULK=bulk)
-    assert {f.code for f in call.check()} == {"M019"}
+    assert {f.code for f in call.check()} == {"R101"}
     y[:] = 0
     call.run()
     assert not np.array_equal(y, x), "the copy reads late in the simulator"
@@ -267,7 +267,7 @@ def test_a_read_without_the_wait_is_found():
     call = staged.launch(1).call(x, y, S=3)
     assert call.check(seeds=5).clean
     call = staged.launch(1).call(x, y, S=3, WAIT=False)
-    assert "M002" in {f.code for f in call.check()}
+    assert "R101" in {f.code for f in call.check()}
     with pytest.raises(wl.CheckError) as caught:
         call.run()
     assert caught.value.code == "M013"

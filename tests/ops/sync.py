@@ -8,7 +8,7 @@ from tests.ops.trial import Case, Trial, spread
 
 @wl.kernel
 def rounds(x: wl.Tensor, y: wl.Tensor, N: wl.const):
-    """One role fills a tile of shared memory, another reads it, N times; by named barriers."""
+    """In each block one role fills a tile of shared memory, another reads it, N times."""
     tile = wl.shared((8, 32), wl.f32)
     full, empty = wl.named_barrier(64 + 32), wl.named_barrier(threads=96)
     with wl.roles():
@@ -21,15 +21,15 @@ def rounds(x: wl.Tensor, y: wl.Tensor, N: wl.const):
             for k in wl.range(N):
                 empty.arrive()
                 full.sync()
-                wl.store(y[k, wl.ds(0, 8), wl.ds(0, 32)], tile.load() + 1.0)
+                wl.store(y[wl.program_id(0), k, wl.ds(0, 8), wl.ds(0, 32)], tile.load() + 1.0)
 
 
 def handed(op: str) -> Case:
     def make(device):
         x = spread("f32", (5, 8, 32))
-        y = device.empty(x.shape, x.dtype)
+        y = device.empty((2, *x.shape), x.dtype)
         call = rounds.launch(2).call(device.put(x), y, N=5)
-        return Trial(call, [(y, x + np.float32(1))])
+        return Trial(call, [(y, np.stack([x + np.float32(1)] * 2))])
 
     return Case(op, "", make, "rounds")
 

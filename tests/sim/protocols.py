@@ -35,6 +35,7 @@ def ring(
                 if WAIT:
                     full[i % S].wait(i // S % 2)
                 wl.store(y[wl.ds(i * 64, 64), wl.ds(0, 64)], slots[i % S].load())
+                wl.fence_async()
                 if ARRIVE:
                     with wl.one_thread(per="warp"):
                         empty[i % S].arrive(ARRIVE)

@@ -12,7 +12,7 @@ from tests.sim.protocols import early, ring, through_shared, turned
 from warploom.base.target import SM_90A
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Op
-from warploom.ir.ops import mbarrier, roles, sync, wgmma
+from warploom.ir.ops import control, mbarrier, roles, sync, wgmma
 from warploom.runtime.compile import machine_kernel
 from warploom.sim.program import prepare
 
@@ -83,6 +83,32 @@ def test_a_barrier_that_is_made_twice(golden):
     golden(report_of(call, kernel, "M010"))
 
 
+def test_barriers_that_are_used_before_all_know_of_them(golden):
+    call = ring_call()
+    kernel = dropped(lowered(call), sync.Barrier)
+    found = prepare(kernel).run((1,), list(call.args), checked=True).findings
+    assert [f.code for f in found] == ["U104"] * 4
+    golden(found[0].render())
+
+
+@pytest.mark.case("C11")
+def test_a_slot_that_is_refilled_after_loads_needs_a_fence():
+    call = ring_call()
+    kernel = dropped(lowered(call), sync.FenceAsync)
+    found = prepare(kernel).run((1,), list(call.args), checked=True).findings
+    assert [f.code for f in found] == ["M016"]
+    assert "`slots` is not ordered with an ordinary read before" in found[0].message
+
+
+def test_one_thread_that_hands_back_for_all_needs_the_lanes_to_have_met():
+    call = ring_call()
+    kernel = every(lowered(call), control.OneThread, per="role")
+    for op in [op for op in walk(kernel.body) if isinstance(op, mbarrier.Init)]:
+        op.arrivals = 1
+    found = prepare(kernel).run((1,), list(call.args), checked=True).findings
+    assert {"R101", "U102"} <= {f.code for f in found}
+
+
 # ---- registers, named barriers -----------------------------------------------------------------
 
 
@@ -141,7 +167,7 @@ def written_out_call() -> Any:
     return through_shared.launch(1).call(x, np.zeros_like(x))
 
 
-@pytest.mark.parametrize("kind", [sync.FenceAsync, sync.Barrier])
-def test_a_copy_that_is_not_ordered(kind, golden):
+@pytest.mark.parametrize(("kind", "code"), [(sync.FenceAsync, "M016"), (sync.Barrier, "R101")])
+def test_a_copy_that_is_not_ordered(kind: type[Op], code: str, golden):
     call = written_out_call()
-    golden(report_of(call, dropped(lowered(call), kind), "M016", checked=True))
+    golden(report_of(call, dropped(lowered(call), kind), code, checked=True))

@@ -183,7 +183,7 @@ def test_peers_after_their_end(golden: Golden, size: int):
     kernel = lowered(call)
     assert codes(call, kernel)[0] == set()
     found, text = codes(call, without(kernel, syncs(kernel)[-1]), 30)
-    assert found == {"M031"}
+    assert "M031" in found
     if size == 2:
         golden(text)
 
@@ -264,7 +264,7 @@ def test_a_source_that_waits_for_its_own_consumers_only():
             f.code
             for f in prepare(kernel).run((2, 1), (x, y, 1, 9), checked=True, seed=seed).findings
         }
-    assert wrong & {"M012", "M019"}
+    assert wrong & {"M012", "R101"}
 
 
 def test_addresses_bear_the_rank_and_descriptors_have_no_place_for_it():

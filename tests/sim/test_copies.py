@@ -171,7 +171,7 @@ def test_a_store_can_combine(reduce: str, dtype: DType, f: Any):
 def test_a_copy_arrives_when_it_is_waited_for():
     x, y = random((16, 64), np.float32), np.zeros((16, 64), np.float32)
     result = run(copy_kernel(f32, wait=False), x, y, checked=True)
-    assert [f.code for f in result.findings] == ["M002", "M013"]
+    assert [f.code for f in result.findings] == ["R101", "M013"]
 
 
 def test_a_block_waits_for_its_copies():
@@ -262,7 +262,7 @@ def test_a_source_is_read_when_its_group_is_waited_for(reads: bool):
 def test_writing_a_source_too_early_is_found():
     y = np.zeros((3, 32), np.int32)
     codes = {f.code for f in run(groups_kernel(1, True), y, checked=True).findings}
-    assert "M019" in codes
+    assert codes == {"R101", "M016"}
 
 
 def test_a_fence_is_asked_for():

@@ -14,7 +14,6 @@ from warploom.passes.place_roles import entry_registers
 from warploom.sim import sync_faults
 from warploom.sim.actors import Actor
 from warploom.sim.barriers import Mbarrier, NamedBarrier
-from warploom.sim.ledger import Ledger
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.matrix import MatrixUnit
 
@@ -27,7 +26,7 @@ class Load:
     """A box on its way to the shared memory of `block`. `phase` is the barrier's when the copy was
     issued."""
 
-    __slots__ = ("arrive", "barrier", "block", "m", "op", "phase", "size")
+    __slots__ = ("arrive", "barrier", "block", "booked", "m", "op", "phase", "size")
 
     def __init__(
         self,
@@ -40,10 +39,14 @@ class Load:
     ) -> None:
         self.m, self.op, self.size, self.barrier, self.arrive = m, op, size, barrier, arrive
         self.block, self.phase = block, barrier.phase
+        self.booked: Any = None  # in checked mode, who counts the bytes
 
     def land(self) -> None:
         """Write the box to shared memory and count its bytes."""
         self.arrive()
+        if self.booked is not None:
+            self.booked.count()
+            return
         barrier = self.barrier
         if barrier.phase != self.phase:
             sync_faults.too_many_bytes(self.m, self.op, barrier, self.size, self.phase)
@@ -132,6 +135,7 @@ class BlockState:
     __slots__ = (
         "barriers",
         "batch",
+        "booking",
         "cluster",
         "ledger",
         "made",
@@ -149,7 +153,8 @@ class BlockState:
         self.cluster, self.rank = cluster, rank
         self.barriers: dict[int, Mbarrier] = {}
         self.named: dict[int, NamedBarrier] = {}
-        self.ledger = Ledger(batch.pitch) if batch.launch.checked else None
+        self.booking: Any = None  # in checked mode
+        self.ledger = None
         self.placed = t.placed
         self.signallers = t.signallers
         self.pool = 0

@@ -12,6 +12,7 @@ import numpy as np
 from warploom.sim import sync_faults
 from warploom.sim.actors import Actor, Scheduler
 from warploom.sim.block import BlockState, Load, launched_registers, started
+from warploom.sim.booking import Booking
 from warploom.sim.machine import Batch, Slots, Step
 
 if TYPE_CHECKING:
@@ -112,6 +113,8 @@ class Cluster:
         for load in [load for load in loads if load.block is block]:
             loads.remove(load)
             sync_faults.barrier_left(load.m, load.op, "a copy to its shared memory has arrived")
+            if load.booked is not None:
+                load.booked.count()
         for other in self.scheduler.ended:
             if other.block is block:
                 for copy in other.copies.unread():
@@ -120,6 +123,8 @@ class Cluster:
                 for store in other.bulk.unread():
                     sync_faults.barrier_left(store.m, store.op, "a copy has read its shared memory")
                 other.bulk.finish()
+        if block.booking is not None:
+            block.booking.leave(block)
 
 
 def run_resident(
@@ -135,9 +140,15 @@ def run_resident(
     resident = Resident(random)
     for first in range(0, len(batches), size):
         Cluster(t, batches[first : first + size], resident)
+    launch = batches[0].launch
+    booking = Booking(launch.outside, t.finest) if launch.checked else None
     for block, frame, m in zip(resident.blocks, frames, batches, strict=True):
         m.actor = block.actor("", None, t.kernel.warps, launched_registers(t.kernel.warps))
+        if booking is not None:
+            booking.enter(block, m.actor)
         m.actor.run = started(step, frame, m)
         block.begin(m.actor)
     if not resident.scheduler.run():
         sync_faults.deadlock(resident)
+    elif booking is not None:
+        booking.close()

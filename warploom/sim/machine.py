@@ -75,6 +75,7 @@ class Launch:
     seen: set[Any] = field(default_factory=set)
     printed: list[tuple[int, str]] = field(default_factory=list)
     prompt: Any = None
+    outside: Any = None  # histories of global memory, in checked mode
 
     def find(self, report: Report, loc: Loc) -> None:
         """A fault: raised in plain mode; in checked mode noted, one for each place and code."""

@@ -19,12 +19,14 @@ import numpy as np
 from warploom.base.diagnostics import Report
 from warploom.ir import cluster
 from warploom.ir.kernel import Kernel, walk
-from warploom.ir.ops import global_memory, tma
+from warploom.ir.ops import bulk, cp_async, flags, global_memory, tma
 from warploom.ir.types import Regs, Scalar, Tensor
 from warploom.sim.arguments import TensorArg, tensor_argument
+from warploom.sim.booking import Outside
 from warploom.sim.cluster import run_resident
 from warploom.sim.machine import Arena, Batch, Launch, Slots, Step, sequence
 from warploom.sim.memory import Memory
+from warploom.sim.order_faults import in_order
 from warploom.sim.prompt import Prompt
 from warploom.sim.rules.scalar import literal
 from warploom.sim.translate import Translator
@@ -67,8 +69,10 @@ class Program:
             default=1,
         )
         ops = list(walk(kernel.body))
-        loads = (global_memory.Load, global_memory.LoadScalar, tma.LoadBox)
-        stores = (global_memory.Store, tma.StoreBox)
+        changes = (global_memory.Atomic, flags.Post, flags.Poll)
+        loads = (global_memory.Load, global_memory.LoadScalar, *changes)
+        loads += (tma.LoadBox, bulk.LoadBytes, cp_async.CopyGroups)
+        stores = (global_memory.Store, tma.StoreBox, bulk.StoreBytes, *changes)
         self._read = {
             index
             for index, param in enumerate(kernel.params)
@@ -115,6 +119,8 @@ class Program:
         )
         slots: Slots = [None] * len(translator.types)
         self._bind(slots, args, sizes)
+        if checked:
+            launch.outside = self._outside(slots)
         batches = self._batches(sizes, translator.shared_bytes, seed, together)
         result = RunResult(steps=len(steps) * len(batches))
 
@@ -148,7 +154,7 @@ class Program:
             result.printed = [text for _, text in sorted(launch.printed, key=lambda p: p[0])]
             for line in result.printed:
                 sys.stdout.write(line + "\n")
-        result.findings = launch.findings
+        result.findings = in_order(launch.findings)
         return result
 
     def _batch(
@@ -185,6 +191,11 @@ class Program:
             else:
                 assert isinstance(type, Scalar)
                 slots[index] = literal(value, type.dtype)
+
+    def _outside(self, slots: Slots) -> Outside:
+        """Histories of the tensors that are written."""
+        stored = [slots[i] for i in self._stored]
+        return Outside([slots[i] for i in self._read | self._stored], stored)
 
     def _batches(
         self, grid: tuple[int, int, int], shared_bytes: int, seed: int, together: bool

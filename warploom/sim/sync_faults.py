@@ -27,7 +27,7 @@ def _name(m: Batch) -> str:
     return m.actor.name(m.state.replicas[m.actor.role])
 
 
-def _block(m: Batch) -> str:
+def block_of(m: Batch) -> str:
     """The block as users count, and its rank where it is in a cluster."""
     rank = f", rank {m.state.rank}" if len(m.state.cluster.blocks) > 1 else ""
     return f"block {m.launch.name_block(int(m.linear[0]))}{rank}"
@@ -39,7 +39,7 @@ def found(
     """A finding of an actor at an operation."""
     span = Span.at(op.loc, label=label, role=_role(m))
     block = int(m.linear[0])
-    made = report(code, message, span, notes=(f"{_block(m)}, {_name(m)}", *notes), hint=hint)
+    made = report(code, message, span, notes=(f"{block_of(m)}, {_name(m)}", *notes), hint=hint)
     made.facts["block"] = block
     m.launch.find(made, op.loc)
 
@@ -117,14 +117,14 @@ def bytes_left(m: Batch, op: Op, barrier: Mbarrier) -> None:
     )
 
 
-def barrier_left(m: Batch, op: Op, what: str) -> None:
-    """A copy that the block does not wait for."""
+def barrier_left(m: Batch, op: Op, what: str, label: str = "this copy") -> None:
+    """What the block does not wait for, a copy by default."""
     found(
         m,
         op,
         "M013",
         f"the block ends before {what}",
-        label="this copy",
+        label=label,
         hint="wait for it before the role ends",
     )
 
@@ -246,27 +246,6 @@ def unwritten(m: Batch, op: Op, use: str, byte: int) -> None:
     )
 
 
-def in_use(m: Batch, op: Op, byte: int, what: str) -> None:
-    """A write to shared memory that asynchronous work still reads or writes."""
-    if what == "written":
-        why, hint = "a copy to it is under way", "wait for the copy before"
-    else:
-        why = "the copy engine or the matrix unit still reads it"
-        hint = "wait until the product has retired, or the copy has read, before"
-    message = f"{m.state.buffer_of(byte)} is written while {why}"
-    found(m, op, "M019", message, m.state.part_of(byte), label="written here", hint=hint)
-
-
-def not_ordered(m: Batch, op: Op, byte: int, fence: bool) -> None:
-    """An asynchronous access that may not see, or may overtake, an ordinary write."""
-    if fence:
-        note, hint = "no fence stands between", "`wl.fence_async()` after the ordinary access"
-    else:
-        note, hint = "the warps that wrote have not met since", "let the role meet at a barrier"
-    message = f"an access to {m.state.buffer_of(byte)} is not ordered with an ordinary write before"
-    found(m, op, "M016", message, m.state.part_of(byte), note, label="this access", hint=hint)
-
-
 # ---- deadlock ----------------------------------------------------------------------------------
 
 
@@ -281,10 +260,10 @@ def deadlock(resident: Resident) -> None:
     peers = [b for b in resident.blocks if any(b.cluster is other.cluster for other in stopped)]
     m = resident.blocks[0].batch
     spans: list[Span] = []
-    notes = [] if len(peers) > 1 else [_block(peers[0].batch)]
+    notes = [] if len(peers) > 1 else [block_of(peers[0].batch)]
     for block in peers[:_MOST_BLOCKS]:
         if len(peers) > 1:
-            notes.append(_block(block.batch))
+            notes.append(block_of(block.batch))
         for actor in waiting:
             if actor.block is block:
                 assert actor.wait is not None

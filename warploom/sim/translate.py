@@ -11,6 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import warploom.sim.order_accesses
+import warploom.sim.order_cp_async
+import warploom.sim.order_flags
+import warploom.sim.order_steps
 import warploom.sim.rules
 import warploom.sim.shadow_sync  # noqa: F401  (registers the rules)
 from warploom.ir.kernel import Kernel, walk
@@ -20,8 +24,10 @@ from warploom.ir.ops.debug import Breakpoint, Clock, Record
 from warploom.ir.ops.shared_memory import BufferOp
 from warploom.ir.ops.wgmma import Mma, MmaRegisters
 from warploom.ir.types import Buffer, Regs, Scalar, Tensor
+from warploom.sim.boxes import CHUNK
 from warploom.sim.machine import Batch, Slots, Step, sequence
 from warploom.sim.memory import Memory
+from warploom.sim.order_table import order_step
 from warploom.sim.prompt import Shown, Stop
 from warploom.sim.registry import simulates
 from warploom.sim.rules.wgmma import settled
@@ -92,6 +98,11 @@ class Translator:
         self.shared_bytes = max(self.shared_bytes, _aligned(end))
         self.placed.append(Placed(op.result.name, at, end, op.dtype.bytes, op.result))
         return at
+
+    @property
+    def finest(self) -> int:
+        """The bytes of the smallest elements in shared memory."""
+        return min((b.itemsize for b in self.placed), default=CHUNK)
 
     @contextmanager
     def threads_acting(self, threads: int) -> Iterator[None]:
@@ -199,6 +210,8 @@ class Translator:
         step = rule(self, op)
         if self._multiplies and step is not None:
             step = settled(self, op, step)
+        if self.checked and self.waits:
+            step = order_step(self, op, step)
         if self.checked and step is not None:
             step = shadow_step(self, op, step)
         if self.clocked and step is not None:

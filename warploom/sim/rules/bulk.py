@@ -48,7 +48,7 @@ class Run:
         return cls(memory, first, count)
 
 
-def _places(m: Batch, op: bulk.LoadBytes | bulk.StoreBytes, address: int) -> slice | None:
+def places_of(m: Batch, op: bulk.LoadBytes | bulk.StoreBytes, address: int) -> slice | None:
     """The chunks of shared memory at a byte address; None after a finding."""
     if address % CHUNK:
         message = "a bulk copy does not start at a multiple of 16 bytes of shared memory"
@@ -68,7 +68,7 @@ def load_bytes(t: Translator, op: bulk.LoadBytes) -> Step:
     def step(s: Slots, m: Batch) -> None:
         barrier = barrier_at(m, op, s[b])
         run = Run.of(m, op, s[tensor], int(s[base]))
-        places = _places(m, op, m.state.byte_at(s[address]))
+        places = places_of(m, op, m.state.byte_at(s[address]))
         if barrier is None or places is None:
             return
         if run is None:  # found: let its bytes count, so that nobody waits for ever
@@ -112,7 +112,7 @@ def store_bytes(t: Translator, op: bulk.StoreBytes) -> Step:
     def step(s: Slots, m: Batch) -> None:
         memory: Memory = s[tensor]
         run = Run.of(m, op, memory, int(s[base]))
-        places = _places(m, op, m.state.byte_at(s[address]))
+        places = places_of(m, op, m.state.byte_at(s[address]))
         if run is None or places is None:
             return
         if not memory.writable:

@@ -53,6 +53,13 @@ def peer(m: Batch, op: Op, rank: int) -> BlockState | None:
     return blocks[rank]
 
 
+def at_peer(m: Batch, op: Op, there: int) -> tuple[BlockState | None, int]:
+    """The block of an address in the cluster (none after a finding), and the address as it would
+    be in this block."""
+    rank, byte = divmod(there, 1 << ADDRESS_BITS)
+    return peer(m, op, rank), m.state.window + byte
+
+
 @simulates(cluster.Arrive)
 def arrive(t: Translator, op: cluster.Arrive) -> Step:
     a, count = t.slot(op.barrier), op.count * t.acting
@@ -61,10 +68,9 @@ def arrive(t: Translator, op: cluster.Arrive) -> Step:
     def step(s: Slots, m: Batch) -> None:
         if every_warp and m.state.ledger is not None:
             m.state.ledger.meet(m.actor.number)
-        rank, byte = divmod(int(s[a]), 1 << ADDRESS_BITS)
-        block = peer(m, op, rank)
+        block, address = at_peer(m, op, int(s[a]))
         if block is not None:
-            arrive_at(m, op, block, m.state.window + byte, count)
+            arrive_at(m, op, block, address, count)
 
     return step
 

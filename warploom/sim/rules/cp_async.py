@@ -39,7 +39,7 @@ class ThreadCopy(Store):
             super().finish()
 
 
-class _Ends:
+class Ends:
     """Both ends of a copy: what is read, and where it goes."""
 
     def __init__(self, t: Translator, op: cp_async.CopyGroups) -> None:
@@ -70,7 +70,7 @@ class _Ends:
 
 @simulates(cp_async.CopyGroups)
 def copy_groups(t: Translator, op: cp_async.CopyGroups) -> Step:
-    ends = _Ends(t, op)
+    ends = Ends(t, op)
 
     def step(s: Slots, m: Batch) -> None:
         source, target = ends.source(s, m), ends.target(s, m)

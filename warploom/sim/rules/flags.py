@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Element = Callable[[Slots, Batch], tuple[Memory, int] | None]
 
 
-def _element(t: Translator, op: flags.Post | flags.Poll) -> Element:
+def element_of(t: Translator, op: flags.Post | flags.Poll) -> Element:
     """Where the flag is; None where the operation leaves it alone."""
     tensor, base, predicate = t.slot(op.tensor), t.slot(op.base), t.optional(op.predicate)
 
@@ -40,7 +40,7 @@ def _element(t: Translator, op: flags.Post | flags.Poll) -> Element:
 
 @simulates(flags.Post)
 def post(t: Translator, op: flags.Post) -> Step:
-    find, v, adds = _element(t, op), t.slot(op.value), op.kind == "add"
+    find, v, adds = element_of(t, op), t.slot(op.value), op.kind == "add"
 
     def step(s: Slots, m: Batch) -> None:
         found = find(s, m)
@@ -82,7 +82,7 @@ class FlagWait:
 
 @simulates(flags.Poll)
 def poll(t: Translator, op: flags.Poll) -> Step:
-    find, target = _element(t, op), t.slot(op.target)
+    find, target = element_of(t, op), t.slot(op.target)
 
     def start(s: Slots, m: Batch) -> Run:
         found = find(s, m)

@@ -1,0 +1,270 @@
+"""Checked mode: books what a block's actors and copies do with the engine of order.
+
+A barrier of the simulator keeps its numbers, for reports; what it does is decided by its book.
+Knows no single operation; `order_steps` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from warploom.ir.op import Op
+from warploom.sim import order_faults
+from warploom.sim.actors import Actor
+from warploom.sim.barriers import Mbarrier
+from warploom.sim.boxes import CHUNK
+from warploom.sim.machine import Batch
+from warploom.sim.memory import Memory
+from warploom.sim.order.clocks import FENCED_GLOBAL, joined
+from warploom.sim.order.engine import Agent, Engine, Point, Warps
+from warploom.sim.order.history import Does, History
+from warploom.sim.order.phases import Book
+from warploom.sim.order.problems import Problem
+
+if TYPE_CHECKING:
+    from warploom.sim.block import BlockState, Load
+    from warploom.sim.cluster import Cluster
+
+ALL, EACH, FIRST = "all", "each", "first"  # who executes: all threads, one a warp, one of the role
+
+
+class Site(NamedTuple):
+    """Where an event took place: the operation, and the batch of the actor that executed it."""
+
+    m: Batch
+    op: Op
+
+
+class Piece(NamedTuple):
+    """The history of a piece of memory and what its cells are: `unit` bytes each from `start` on.
+    `name` is a tensor's, empty for shared memory of `state`."""
+
+    history: History
+    unit: int
+    start: int
+    name: str = ""
+    state: Any = None
+
+
+class Outside:
+    """Histories of global memory over one launch: of tensors that the kernel writes, and of those
+    that share memory with them."""
+
+    def __init__(self, memories: Sequence[Memory], stored: Sequence[Memory]) -> None:
+        self.pieces: dict[Memory, Piece] = {}
+        self._points: dict[tuple[int, int], Point] = {}
+        watched = [m for m in memories if any(_share(m, s) for s in stored)]
+        groups: list[list[Memory]] = []
+        for memory in watched:
+            apart = [g for g in groups if not any(_share(memory, o) for o in g)]
+            near = [o for g in groups if g not in apart for o in g]
+            groups = [*apart, [memory, *near]]
+        for group in groups:
+            starts = [_start(m.raw) for m in group]
+            first = min(starts)
+            last = max(s + m.raw.nbytes for s, m in zip(starts, group, strict=True))
+            unit = int(np.gcd.reduce([m.itemsize for m in group] + [s - first for s in starts]))
+            history = History(-(-(last - first) // unit), FENCED_GLOBAL)
+            for start, memory in zip(starts, group, strict=True):
+                self.pieces[memory] = Piece(history, unit, start - first, memory.name)
+
+    def point(self, history: History, cell: int) -> Point:
+        """What atomic operations have published at a cell."""
+        return self._points.setdefault((id(history), cell), Point())
+
+
+def _share(one: Memory, other: Memory) -> bool:
+    return np.may_share_memory(one.raw, other.raw)
+
+
+def _start(raw: np.ndarray) -> int:
+    return raw.__array_interface__["data"][0]
+
+
+class Booking:
+    """The engine of the blocks that are resident together, and their shared memory."""
+
+    def __init__(self, outside: Outside, unit: int) -> None:
+        self.outside, self.unit = outside, unit
+        self.engine = Engine(self._found)
+        self._named: dict[History, Piece] = {}
+        for piece in outside.pieces.values():
+            self._named[piece.history] = piece
+        self._outside = [p.history for p in self._named.values() if p.history]
+        self.engine.histories += self._outside
+        self._warps: dict[Actor, Warps] = {}
+        self._whole: dict[BlockState, Actor] = {}
+        self._shared: dict[BlockState, Piece] = {}
+        self._gathered: dict[tuple[Cluster, int], np.ndarray] = {}
+
+    def _found(self, problem: Problem) -> None:
+        order_faults.tell(problem, self._named.get(problem.object))
+
+    # ---- actors ----------------------------------------------------------------------------
+
+    def enter(self, state: BlockState, actor: Actor) -> None:
+        """A block begins with all its warps as one actor."""
+        state.booking, self._whole[state] = self, actor
+        self._warps[actor] = self.engine.warps(actor.warps)
+        history = History(-(-state.batch.pitch // self.unit))
+        self._shared[state] = Piece(history, self.unit, 0, "", state)
+        self._named[history] = self._shared[state]
+        self.engine.histories.append(history)
+
+    def split(self, parent: Actor, child: Actor, first: int) -> None:
+        """A replica of a role is some warps of its block, from number `first` on."""
+        warps = self._warps[parent]
+        part = slice(first, first + child.warps)
+        self._warps[child] = Warps(warps.lanes[part], warps.alone[part])
+
+    def warps(self, actor: Actor) -> Warps:
+        """The threads of an actor."""
+        return self._warps[actor]
+
+    def threads(self, actor: Actor, who: str) -> np.ndarray:
+        """The threads of an actor that execute something."""
+        warps = self._warps[actor]
+        if who == ALL:
+            return warps.all
+        return warps.alone if who == EACH else warps.alone[:1]
+
+    # ---- memory ----------------------------------------------------------------------------
+
+    def shared(self, state: BlockState) -> Piece:
+        """The shared memory of a block."""
+        return self._shared[state]
+
+    def tensor(self, memory: Memory) -> Piece | None:
+        """The history of a tensor, if anybody writes it."""
+        return self.outside.pieces.get(memory)
+
+    def touch(self, m: Batch, op: Op, piece: Piece, does: Does, who: str, cells: Any) -> None:
+        """An ordinary access. `cells`: one array, or one a warp."""
+        warps, site = self._warps[m.actor], Site(m, op)
+        if who == FIRST:
+            own = cells[0] if isinstance(cells, list) else cells
+            self.engine.access(piece.history, own, does, int(warps.alone[0]), site)
+            return
+        for number, (lanes, alone) in enumerate(zip(warps.lanes, warps.alone, strict=True)):
+            own = cells[number] if isinstance(cells, list) else cells
+            if who == EACH:
+                self.engine.access(piece.history, own, does, int(alone), site)
+            else:
+                self.engine.access(piece.history, own, does, int(lanes), site, int(alone))
+
+    def exchange(
+        self, m: Batch, piece: Piece, who: str, cells: list[np.ndarray], gives: bool, takes: bool
+    ) -> None:
+        """Atomic operations at cells, by warp: they publish (release) and learn (acquire)."""
+        warps = self._warps[m.actor]
+        threads = warps.lanes if who == ALL else self.threads(m.actor, who)
+        for number, thread in enumerate(threads):
+            for cell in np.unique(cells[number]):
+                point = self.outside.point(piece.history, int(cell))
+                self.engine.exchange(point, int(thread), gives, takes)
+
+    # ---- barriers --------------------------------------------------------------------------
+
+    def make(self, m: Batch, op: Op, barrier: Mbarrier, who: str) -> None:
+        """A barrier has been made."""
+        thread = int(self.threads(m.actor, who)[0])
+        self.engine.make(barrier, barrier.count, barrier, thread, Site(m, op))
+
+    def book(self, barrier: Mbarrier) -> Book:
+        """The book of a barrier."""
+        return self.engine.books[barrier]
+
+    def follow(self, barrier: Mbarrier) -> None:
+        """Give a barrier the numbers of its book."""
+        book = self.engine.books[barrier]
+        phase = book.phase(book.current)
+        barrier.phase = book.current
+        barrier.pending = barrier.count - phase.arrivals
+        barrier.expected, barrier.bytes = phase.expected, phase.expected - phase.landed
+
+    def arrive(
+        self, m: Batch, op: Op, barrier: Mbarrier, who: str, count: int, ordered: bool = True
+    ) -> None:
+        """`count` arrivals of each thread that executes this."""
+        book, site, warps = self.book(barrier), Site(m, op), self._warps[m.actor]
+        if who == ALL:
+            self.engine.arrive_all(book, warps, 32 * count, site, ordered)
+        else:
+            for thread in self.threads(m.actor, who):
+                book.arrive(int(thread), count, site, None, ordered)
+        self.follow(barrier)
+
+    def expect(self, m: Batch, op: Op, barrier: Mbarrier, who: str, size: int) -> None:
+        """Each thread announces bytes and arrives."""
+        book, site, warps = self.book(barrier), Site(m, op), self._warps[m.actor]
+        lanes = 32 if who == ALL else 1
+        threads = warps.lanes if who == ALL else self.threads(m.actor, who)
+        for thread in threads:
+            book.expect(int(thread), lanes * size, site)
+            book.arrive(int(thread), lanes, site)
+        self.follow(barrier)
+
+    # ---- clusters --------------------------------------------------------------------------
+
+    def come(self, actor: Actor, opening: tuple[Cluster, int], ordered: bool) -> None:
+        """An actor comes to the barrier of its cluster, for the opening of this number."""
+        clocks = self.engine.clocks
+        known = clocks.release(self._warps[actor].all)
+        if not ordered:
+            known = clocks.unordered(known)
+        self._gathered[opening] = joined(self._gathered.get(opening), known)
+
+    def gathered(self, actor: Actor, opening: tuple[Cluster, int]) -> None:
+        """The barrier of the cluster has opened for an actor."""
+        self.engine.clocks.acquire(self._warps[actor].all, self._gathered[opening])
+
+    # ---- the end ---------------------------------------------------------------------------
+
+    def leave(self, state: BlockState) -> None:
+        """All actors of a block have ended: nothing may be under way in its shared memory, nor come
+        to its barriers."""
+        books = [self.engine.books[b] for b in state.barriers.values() if b in self.engine.books]
+        self.engine.exit(self._warps[self._whole[state]], self._shared[state].history, books)
+
+    def close(self) -> None:
+        """All blocks have ended without a deadlock: no barrier may be inside a phase."""
+        for book in self.engine.books.values():
+            book.close()
+
+
+class BookedLoad:
+    """A copy to shared memory that is under way: its agent, and the phase that its bytes mean."""
+
+    __slots__ = ("agent", "booking", "load", "phase")
+
+    def __init__(self, booking: Booking, load: Load, agent: Agent, phase: int) -> None:
+        self.booking, self.load, self.agent, self.phase = booking, load, agent, phase
+
+    def count(self) -> None:
+        """The bytes count."""
+        barrier = self.load.barrier
+        book = self.booking.book(barrier)
+        self.booking.engine.land(self.agent, book, self.phase, self.load.size)
+        self.booking.follow(barrier)
+
+
+def chunk_cells(places: Any, piece: Piece) -> Any:
+    """Cells of 16-byte chunks of shared memory."""
+    each = CHUNK // piece.unit
+    if isinstance(places, slice):
+        return slice(places.start * each, places.stop * each)
+    if each == 1:
+        return places
+    return (places.reshape(-1, 1) * each + np.arange(each)).reshape(-1)
+
+
+def element_cells(places: np.ndarray, memory: Memory, piece: Piece) -> np.ndarray:
+    """Cells of elements of a memory, numbers from its start on."""
+    each = memory.itemsize // piece.unit
+    first = places.reshape(-1)
+    if each != 1:
+        first = (first[:, None] * each + np.arange(each)).reshape(-1)
+    return first + piece.start // piece.unit if piece.start else first

@@ -1,0 +1,166 @@
+"""Vector clocks of threads, with a component for each thread and each asynchronous agent.
+
+A thread has four clocks, rows of one array. CAUSE: what happens-before it, which decides races.
+SEEN: that and what it knows to be over without acquiring it, which decides stability. FENCED and
+FENCED_GLOBAL: which ordinary accesses to shared and global memory asynchronous ones may follow.
+Knows nothing of barriers and memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+CAUSE, SEEN, FENCED, FENCED_GLOBAL = range(4)
+_ROWS = 4
+_WIDTH = 64
+
+
+class Clocks:
+    """Clocks of all threads: `rows[thread, row, component]`, epochs that count from 1.
+
+    Components of agents that nothing refers to any more are used again, with later epochs: `live`
+    gives those that something refers to.
+    """
+
+    def __init__(self, live: Callable[[], Iterable[int]] = tuple) -> None:
+        self.rows = np.zeros((8, _ROWS, _WIDTH), np.int32)
+        self.own = np.zeros(8, np.intp)  # component of each thread
+        self.count = 0
+        self._live = live
+        self._next = 0
+        self._free: list[int] = []
+        self._agents: list[int] = []  # components in use by agents that may be given back
+        self._epochs: dict[int, int] = {}
+        self.threads: set[int] = set()  # their components
+
+    @property
+    def width(self) -> int:
+        """Components that a clock has room for."""
+        return self.rows.shape[2]
+
+    def thread(self) -> int:
+        """A new thread, which has seen nothing."""
+        if self.count == len(self.rows):
+            self.rows = np.concatenate([self.rows, np.zeros_like(self.rows)])
+            self.own = np.concatenate([self.own, np.zeros_like(self.own)])
+        number = self.count
+        self.count += 1
+        self.own[number] = self.component()
+        self.threads.add(int(self.own[number]))
+        self.rows[number, : SEEN + 1, self.own[number]] = 1
+        return number
+
+    def component(self) -> int:
+        """A component that is never given back."""
+        number = self._next
+        self._next += 1
+        if number == self.width:
+            self._widen()
+        return number
+
+    def _widen(self) -> None:
+        self.rows = np.concatenate([self.rows, np.zeros_like(self.rows)], axis=2)
+
+    def agent(self) -> tuple[int, int]:
+        """A component for one asynchronous agent, and the epoch that stands for it."""
+        if not self._free and self._next >= self.width:
+            self._collect()
+        component = self._free.pop() if self._free else self.component()
+        epoch = self._epochs[component] = self._epochs.get(component, 0) + 1
+        self._agents.append(component)
+        return component, epoch
+
+    def _collect(self) -> None:
+        live = set(self._live())
+        self._free = [c for c in self._agents if c not in live]
+        self._agents = [c for c in self._agents if c in live]
+        if len(self._free) < self.width // 4:
+            self._widen()
+
+    # ---- what threads do -------------------------------------------------------------------
+
+    def epoch(self, thread: int) -> int:
+        """The epoch that a thread is in."""
+        return int(self.rows[thread, CAUSE, self.own[thread]])
+
+    def tick(self, threads: np.ndarray) -> None:
+        """Begin new epochs, so that what comes now is not part of what was published."""
+        at = self.own[threads]
+        self.rows[threads, CAUSE, at] += 1
+        self.rows[threads, SEEN, at] += 1
+
+    def release(self, threads: np.ndarray) -> np.ndarray:
+        """What threads know together at this point; they go on in new epochs."""
+        known = self.known(threads)
+        self.tick(threads)
+        return known
+
+    def unordered(self, known: np.ndarray) -> np.ndarray:
+        """What an arrival without order publishes: all that has been seen, but of accesses only
+        those of agents, which are over."""
+        made = known.copy()
+        made[CAUSE, list(self.threads)] = 0
+        made[SEEN + 1 :] = 0
+        return made
+
+    def known(self, threads: np.ndarray) -> np.ndarray:
+        """What threads know together."""
+        if len(threads) == 1:
+            return self.rows[threads[0]].copy()
+        return np.maximum.reduce(self.rows[threads])
+
+    def acquire(self, threads: np.ndarray, known: np.ndarray) -> None:
+        """Threads learn something."""
+        width = known.shape[1]
+        held = self.rows[threads, :, :width]
+        self.rows[threads, :, :width] = np.maximum(held, known, out=held)
+
+    def see(self, threads: np.ndarray, seen: np.ndarray) -> None:
+        """Threads see that something is over, without acquiring it."""
+        width = len(seen)
+        held = self.rows[threads, SEEN, :width]
+        self.rows[threads, SEEN, :width] = np.maximum(held, seen, out=held)
+
+    def complete(self, threads: np.ndarray, component: int, epoch: int) -> None:
+        """Threads learn that an agent is done up to an epoch."""
+        for row in (CAUSE, SEEN):
+            held = self.rows[threads, row, component]
+            self.rows[threads, row, component] = np.maximum(held, epoch)
+
+    def meet(self, threads: np.ndarray) -> None:
+        """Threads meet: each learns what all know."""
+        self.rows[threads] = np.maximum.reduce(self.rows[threads])
+        self.tick(threads)
+
+    def meet_pairs(self, some: np.ndarray, others: np.ndarray) -> None:
+        """Thread i of `some` meets thread i of `others`."""
+        both = np.maximum(self.rows[some], self.rows[others])
+        self.rows[some] = self.rows[others] = both
+        self.tick(some)
+        self.tick(others)
+
+    def fence(self, threads: np.ndarray, shared: bool, everywhere: bool) -> None:
+        """What happens-before here is fenced towards asynchronous accesses."""
+        rows = [FENCED] * shared + [FENCED_GLOBAL] * everywhere
+        cause = self.rows[threads, CAUSE]
+        for row in rows:
+            self.rows[threads, row] = np.maximum(self.rows[threads, row], cause)
+        self.tick(threads)
+
+
+def joined(one: np.ndarray | None, other: np.ndarray) -> np.ndarray:
+    """Two clocks (or stacks of them) as one; widths may differ."""
+    if one is None:
+        return other.copy()
+    if one.shape[-1] < other.shape[-1]:
+        one, other = other.copy(), one
+    width = other.shape[-1]
+    np.maximum(one[..., :width], other, out=one[..., :width])
+    return one
+
+
+def entry(clock: np.ndarray, component: int) -> int:
+    """A component of a clock that may be narrower."""
+    return int(clock[component]) if component < len(clock) else 0

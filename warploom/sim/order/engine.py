@@ -1,0 +1,363 @@
+"""The engine of one group of blocks that are resident together: threads, barriers, agents, memory.
+
+A warp is two threads here: its lanes together, and the one that acts alone for them, which a warp
+sync joins. Knows neither operations nor reports: `site` is whatever its user wants back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from warploom.sim.order.clocks import CAUSE, SEEN, Clocks, entry, joined
+from warploom.sim.order.history import Access, Does, History
+from warploom.sim.order.phases import Arrival, Book
+from warploom.sim.order.problems import Found, Kind, Problem
+from warploom.sim.order.signals import Signal
+
+Agent = tuple[int, int]
+"""A component and the epoch that stands for the agent."""
+
+
+class Warps:
+    """The warps of one actor: thread numbers of their lanes, and of those that act alone."""
+
+    __slots__ = ("all", "alone", "lanes")
+
+    def __init__(self, lanes: np.ndarray, alone: np.ndarray) -> None:
+        self.lanes, self.alone = lanes, alone
+        self.all = np.concatenate([lanes, alone])
+
+
+class Groups:
+    """Work of one thread or warpgroup that retires group by group, oldest first."""
+
+    __slots__ = ("closed", "component", "seen")
+
+    def __init__(self, component: int) -> None:
+        self.component = component
+        self.closed = 0
+        self.seen: dict[int, np.ndarray] = {}  # what who issued a group had seen
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of what is issued now."""
+        return self.closed + 1
+
+
+class Point:
+    """What has been published at one element of global memory by atomic operations: of each world
+    (engine) what its publishers knew."""
+
+    __slots__ = ("known",)
+
+    def __init__(self) -> None:
+        self.known: dict[Engine, np.ndarray] = {}
+
+    def add(self, other: dict[Engine, np.ndarray]) -> None:
+        """Something more is published."""
+        for world, clock in other.items():
+            self.known[world] = joined(self.known.get(world), clock)
+
+
+class Engine:
+    """Clocks, barriers and histories; findings go to `found`."""
+
+    def __init__(self, found: Found) -> None:
+        self.found = found
+        self.clocks = Clocks(self._live)
+        self.books: dict[Hashable, Book] = {}
+        self.histories: list[History] = []
+        self.flying: dict[Agent, np.ndarray] = {}  # what the issuer had seen
+        self._signals: dict[Hashable, Signal] = {}
+        self._products: dict[Hashable, Groups] = {}
+        self._bulk: dict[int, tuple[Groups, Groups]] = {}
+        # What threads learnt of other worlds: component and epoch of the thread, what it learnt.
+        self._learnt: list[tuple[int, int, dict[Engine, np.ndarray]]] = []
+        self._fenced: dict[int, dict[Engine, np.ndarray]] = {}  # by thread: known at its last fence
+        self._read: dict[int, list[Point]] = {}  # by thread: what it has read without acquiring
+
+    def _live(self) -> Iterator[int]:
+        """Components of agents that something still refers to."""
+        for component, _ in self.flying:
+            yield component
+        for book in self.books.values():
+            yield from book.live()
+        for history in self.histories:
+            for access, _ in history.accesses():
+                if access.world is self:
+                    yield access.component
+
+    # ---- threads ---------------------------------------------------------------------------
+
+    def warps(self, count: int) -> Warps:
+        """The threads of an actor of `count` warps."""
+        lanes = [self.clocks.thread() for _ in range(count)]
+        alone = [self.clocks.thread() for _ in range(count)]
+        return Warps(np.array(lanes), np.array(alone))
+
+    def fork(self, parent: Warps, child: Warps) -> None:
+        """What the parent knows is known when a child begins."""
+        self.clocks.acquire(child.all, self.clocks.release(parent.all))
+
+    def warp_sync(self, warps: Warps) -> None:
+        """The lanes of each warp meet."""
+        self.clocks.meet_pairs(warps.lanes, warps.alone)
+
+    def meet(self, warps: Warps) -> None:
+        """All warps of an actor meet."""
+        self.clocks.meet(warps.all)
+
+    def fence(self, threads: np.ndarray, space: str) -> None:
+        """A fence between the proxies, by threads: "shared", "global" or "all"."""
+        self.clocks.fence(threads, space != "global", space != "shared")
+
+    # ---- memory ----------------------------------------------------------------------------
+
+    def access(
+        self, history: History, at: Any, does: Does, thread: int, site: Any, also: int | None = None
+    ) -> None:
+        """An ordinary access by a thread; `also` is the one that shares its warp."""
+        clocks = self.clocks
+        access = Access(int(clocks.own[thread]), clocks.epoch(thread), does, True, True, site, self)
+        clock = clocks.rows[thread]
+        if also is not None:
+            clock = np.maximum(clock, clocks.rows[also])
+        self._touch(history, at, access, clock)
+
+    def _touch(self, history: History, at: Any, access: Access, clock: np.ndarray) -> None:
+        for earlier, cell, fence in history.touch(at, access, clock):
+            if earlier.world is not self and self.knows_foreign(earlier, clock, CAUSE):
+                continue
+            kind = Kind.FENCE if fence else Kind.RACE
+            facts = {"cell": cell, "does": access.does, "did": earlier.does}
+            facts["generic"], facts["was_generic"] = access.generic, earlier.generic
+            facts["foreign"] = earlier.world is not self
+            self.found(Problem(kind, access.site, earlier.site, history, facts))
+
+    def begin_copy(self, thread: int) -> Agent:
+        """A copy with one destination is issued by a thread."""
+        agent = self.clocks.agent()
+        self.flying[agent] = self.clocks.rows[thread, SEEN].copy()
+        self.clocks.tick(np.array([thread]))
+        return agent
+
+    def copy_access(
+        self, history: History, at: Any, does: Does, agent: Agent, thread: int, site: Any
+    ) -> None:
+        """What a copy will do to memory, from its issue by a thread on."""
+        access = Access(*agent, does, False, False, site, self)
+        self._touch(history, at, access, self.clocks.rows[thread])
+
+    def land(self, agent: Agent, book: Book, phase: int, size: int) -> None:
+        """A copy is done, and its bytes count on a barrier."""
+        book.land(phase, size, agent, self.flying.pop(agent))
+
+    # ---- atomic operations -----------------------------------------------------------------
+
+    def exchange(self, point: Point, thread: int, gives: bool, takes: bool) -> None:
+        """An atomic operation by a thread. A relaxed one publishes what a fence before it has
+        covered, and a fence after it learns what it could have."""
+        given = self._knowledge(thread) if gives else self._fenced.get(thread)
+        if takes:
+            self._learn(thread, [point])
+        else:
+            self._read.setdefault(thread, []).append(point)
+        if given is not None:
+            point.add(given)
+
+    def fence_order(self, threads: np.ndarray) -> None:
+        """A fence of memory order, both ways."""
+        for thread in map(int, threads):
+            self._learn(thread, self._read.pop(thread, []))
+            self._fenced[thread] = self._knowledge(thread)
+
+    def _knowledge(self, thread: int) -> dict[Engine, np.ndarray]:
+        """What a thread knows of this world and of others."""
+        found: dict[Engine, np.ndarray] = {}
+        clock = self.clocks.release(np.array([thread]))
+        for component, epoch, learnt in self._learnt:
+            if entry(clock[CAUSE], component) >= epoch:
+                for world, known in learnt.items():
+                    found[world] = joined(found.get(world), known)
+        found[self] = clock
+        return found
+
+    def _learn(self, thread: int, points: list[Point]) -> None:
+        clocks = self.clocks
+        for point in points:
+            others = {w: k.copy() for w, k in point.known.items() if w is not self}
+            if self in point.known:
+                clocks.acquire(np.array([thread]), point.known[self])
+            if others:
+                self._learnt.append((int(clocks.own[thread]), clocks.epoch(thread), others))
+
+    def knows_foreign(self, earlier: Access, clock: np.ndarray, row: int) -> bool:
+        """Whether one who knows `clock` knows an access of another world, by a row of its
+        clocks."""
+        for component, epoch, learnt in self._learnt:
+            known = learnt.get(earlier.world)
+            if known is None or entry(clock[CAUSE], component) < epoch:
+                continue
+            if entry(known[row], earlier.component) >= earlier.epoch:
+                return True
+        return False
+
+    # ---- barriers --------------------------------------------------------------------------
+
+    def make(
+        self, key: Hashable, count: int, name: Any, thread: int | None = None, site: Any = None
+    ) -> Book:
+        """A barrier is made by a thread, or is there from the start."""
+        clocks = self.clocks
+        by = None if thread is None else (int(clocks.own[thread]), clocks.epoch(thread), site)
+        made = self.books[key] = Book(clocks, count, name, self.found, by)
+        return made
+
+    def signal(self, key: Hashable, name: Any, first: int) -> Signal:
+        """The counter or flag of a key, with its value when it was first named."""
+        found = self._signals.get(key)
+        if found is None:
+            found = self._signals[key] = Signal(self.clocks, name, first, self.found)
+        return found
+
+    def arrive_all(
+        self, book: Book, warps: Warps, lanes: int, site: Any, ordered: bool = True
+    ) -> None:
+        """All lanes of each warp arrive, `lanes` arrivals a warp."""
+        for one, alone in zip(warps.lanes, warps.alone, strict=True):
+            book.arrive(int(one), lanes, site, int(alone), ordered)
+
+    def begin_wait(self, book: Book, threads: np.ndarray, parity: int, site: Any) -> int:
+        """Threads begin to wait for a parity; gives the phase that the last of them means."""
+        number = -1
+        for thread in threads:
+            means = book.means(int(thread), parity, site)
+            book.begin_wait(int(thread), means, site)
+            number = max(number, means)
+        return number
+
+    # ---- the matrix unit -------------------------------------------------------------------
+
+    def products(self, key: Hashable) -> Groups:
+        """The matrix unit of a warpgroup."""
+        found = self._products.get(key)
+        if found is None:
+            found = self._products[key] = Groups(self.clocks.component())
+        return found
+
+    def multiply(
+        self, unit: Groups, warps: Warps, history: History, operands: list[Any], site: Any
+    ) -> None:
+        """A product is issued by the warps of a warpgroup and reads operands until it retires."""
+        rows = self.clocks.rows
+        each = np.maximum(rows[warps.lanes], rows[warps.alone])
+        access = Access(unit.component, unit.epoch, Does.READ, False, False, site, self)
+        clock = np.minimum.reduce(each)
+        for at in operands:
+            self._touch(history, at, access, clock)
+        # Its warps have converged: each has seen what its lanes have.
+        seen = np.maximum.reduce(each[:, SEEN])
+        held = unit.seen.get(unit.epoch)
+        if held is not None:
+            seen[: len(held)] = np.maximum(seen[: len(held)], held)
+        unit.seen[unit.epoch] = seen
+        self.clocks.tick(warps.all)
+
+    def commit(self, unit: Groups) -> None:
+        """The current group is closed."""
+        unit.closed += 1
+
+    def retire(self, unit: Groups, pending: int, warps: Warps) -> None:
+        """Warps wait until at most `pending` groups are open: they have seen what the warps that
+        issued the others had."""
+        done = unit.closed - pending
+        if done <= 0:
+            return
+        self.clocks.complete(warps.all, unit.component, done)
+        for epoch in [e for e in unit.seen if e <= done]:
+            self.clocks.see(warps.all, unit.seen.pop(epoch))
+
+    # ---- copies of threads -----------------------------------------------------------------
+
+    def copies(self, thread: int) -> Groups:
+        """Groups of the copies that the lanes of a warp begin for themselves."""
+        return self.products(("copies", thread))
+
+    def thread_copy(self, thread: int, history: History, at: Any, does: Does, site: Any) -> None:
+        """Lanes begin to copy: an access by the generic proxy that is over when they have
+        waited."""
+        groups = self.copies(thread)
+        access = Access(groups.component, groups.epoch, does, True, False, site, self)
+        self._touch(history, at, access, self.clocks.rows[thread])
+
+    def wait_copies(self, thread: int, pending: int) -> None:
+        """Lanes wait until at most `pending` of their groups are open."""
+        groups = self.copies(thread)
+        done = groups.closed - pending
+        self.clocks.complete(np.array([thread]), groups.component, done)
+
+    def arrive_behind(self, thread: int, book: Book, count: int, site: Any) -> Arrival:
+        """Arrivals that come when all copies of these lanes so far are done, and publish them."""
+        arrival = book.intend(thread, count, site, ordered=False)
+        groups = self.copies(thread)
+        arrival.known[: SEEN + 1, groups.component] = groups.epoch
+        return arrival
+
+    # ---- bulk groups -----------------------------------------------------------------------
+
+    def bulk(self, thread: int) -> tuple[Groups, Groups]:
+        """Groups of a thread's copies to global memory: their reads, and their writes."""
+        found = self._bulk.get(thread)
+        if found is None:
+            clocks = self.clocks
+            found = Groups(clocks.component()), Groups(clocks.component())
+            self._bulk[thread] = found
+        return found
+
+    def store(
+        self,
+        thread: int,
+        source: tuple[History, Any],
+        target: tuple[History, Any] | None,
+        does: Does,
+        site: Any,
+    ) -> None:
+        """A copy to global memory is issued by a thread."""
+        reads, writes = self.bulk(thread)
+        clock = self.clocks.rows[thread]
+        access = Access(reads.component, reads.epoch, Does.READ, False, False, site, self)
+        self._touch(*source, access, clock)
+        if target is not None:
+            access = Access(writes.component, writes.epoch, does, False, False, site, self)
+            self._touch(*target, access, clock)
+
+    def commit_bulk(self, thread: int) -> None:
+        """A thread closes its current group of copies."""
+        for groups in self.bulk(thread):
+            groups.closed += 1
+
+    def wait_bulk(self, thread: int, pending: int, reads_only: bool) -> None:
+        """A thread waits until at most `pending` groups are open."""
+        reads, writes = self.bulk(thread)
+        for groups in (reads,) if reads_only else (reads, writes):
+            self.clocks.complete(np.array([thread]), groups.component, groups.closed - pending)
+
+    # ---- the end ---------------------------------------------------------------------------
+
+    def exit(self, warps: Warps, history: History, books: Iterable[Book], site: Any = None) -> None:
+        """A block has ended. Its exit is a write to all its shared memory and barriers: what is not
+        known to be over is found, and what comes later conflicts with it."""
+        clock = self.clocks.release(warps.all)
+        for access, state in history.accesses():
+            at = access.component
+            if access.world is not self or entry(clock[CAUSE], at) >= access.epoch:
+                continue
+            facts = {"cell": history.first_cell(state), "did": access.does}
+            self.found(Problem(Kind.EXIT, access.site, site, history, facts))
+        for book in books:
+            late = book.unknown(clock[SEEN])
+            if late is not None:
+                self.found(Problem(Kind.EXIT, late, site, book.name, {}))

@@ -1,0 +1,168 @@
+"""Who touched each element of a piece of memory, as far as later accesses can conflict with it.
+
+A cell holds the number of a state: the last write and the accesses since then that are not ordered
+before one another. Accesses are made tile by tile, so there are few states for many cells. Knows
+clocks, not what the memory is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from warploom.sim.order.clocks import CAUSE, FENCED
+
+_MANY = 4096  # states from which the ones that no cell has are dropped
+
+
+class Does(Enum):
+    """What an access does: reductions in memory commute with each other."""
+
+    READ = "read"
+    WRITE = "write"
+    REDUCE = "reduce"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Access:
+    """One access by a component in an epoch. `generic`: by the generic proxy; `whole`: its clock
+    holds all that happens before it, as a thread's does. `world` owns the component."""
+
+    component: int
+    epoch: int
+    does: Does
+    generic: bool
+    whole: bool
+    site: Any
+    world: Any = None
+
+
+class Conflict(NamedTuple):
+    """An access that conflicts with an earlier one at a cell. `fence`: only a fence is missing."""
+
+    earlier: Access
+    cell: int
+    fence: bool
+
+
+State = tuple[Access | None, tuple[Access, ...]]
+
+
+class History:
+    """The cells of one piece of memory. `fenced` is the row of clocks that its fences fill."""
+
+    __slots__ = ("_limit", "cells", "fenced", "states")
+
+    def __init__(self, cells: int, fenced: int = FENCED) -> None:
+        self.cells = np.zeros(cells, np.int32)
+        self.states: list[State] = [(None, ())]
+        self.fenced = fenced
+        self._limit = _MANY
+
+    def touch(self, at: Any, access: Access, clock: np.ndarray) -> list[Conflict]:
+        """Make an access to cells (indices or a slice) by one who knows `clock`; gives what it
+        conflicts with, one entry an earlier access."""
+        held = self.cells[at]
+        if held.size == 0:
+            return []
+        first = int(held.flat[0])
+        conflicts: list[Conflict] = []
+        if (held == first).all():
+            self.cells[at] = self._follow(first, access, clock, at, held, conflicts)
+        else:
+            table = np.zeros(len(self.states), np.int32)
+            for number in _distinct(held, len(self.states)):
+                table[number] = self._follow(number, access, clock, at, held, conflicts)
+            self.cells[at] = table[held]
+        if len(self.states) > self._limit:
+            self._compact()
+        return conflicts
+
+    def _follow(
+        self,
+        number: int,
+        access: Access,
+        clock: np.ndarray,
+        at: Any,
+        held: np.ndarray,
+        conflicts: list[Conflict],
+    ) -> int:
+        """The state that follows on a state by an access."""
+        write, others = self.states[number]
+        earlier = [*others, write] if write is not None else others
+        for before in earlier:
+            if before.does is access.does and access.does is not Does.WRITE:
+                continue
+            lacks = _lacks(before, access, clock, self.fenced)
+            if lacks is not None and not any(c.earlier is before for c in conflicts):
+                conflicts.append(Conflict(before, _cell(at, held, number), lacks == "fence"))
+        if access.does is Does.WRITE:
+            state: State = (access, ())
+        else:
+            kept = tuple(o for o in others if not _covered(o, access, clock))
+            state = (write, (*kept, access))
+        self.states.append(state)
+        return len(self.states) - 1
+
+    def _compact(self) -> None:
+        used = _distinct(self.cells, len(self.states))
+        table = np.zeros(len(self.states), np.int32)
+        table[used] = np.arange(len(used))
+        if used[0] != 0:  # state 0 stays that of untouched cells
+            used = np.concatenate([[0], used])
+            table[used[1:]] = np.arange(1, len(used))
+        self.states = [self.states[n] for n in used]
+        self.cells = table[self.cells]
+        self._limit = max(_MANY, 2 * len(self.states))
+
+    def accesses(self) -> Iterator[tuple[Access, int]]:
+        """All accesses that later ones may conflict with, each with the number of its state."""
+        for number in _distinct(self.cells, len(self.states)):
+            write, others = self.states[number]
+            for access in others if write is None else (*others, write):
+                yield access, int(number)
+
+    def first_cell(self, state: int) -> int:
+        """The first cell in a state."""
+        return int((self.cells == state).argmax())
+
+
+def _lacks(before: Access, access: Access, clock: np.ndarray, fenced: int) -> str | None:
+    """What is missing between two accesses: order, a fence, or nothing."""
+    at = before.component
+    if before.world is not access.world or at >= clock.shape[1]:
+        return "order"
+    if clock[CAUSE, at] < before.epoch:
+        return "order"
+    if before.generic and not access.generic and clock[fenced, at] < before.epoch:
+        return "fence"
+    return None
+
+
+def _covered(before: Access, access: Access, clock: np.ndarray) -> bool:
+    """Whether all that is ordered after an access is ordered after an earlier one too."""
+    if before.world is not access.world or before.generic is not access.generic:
+        return False
+    if before.does is not access.does:
+        return False
+    if before.component == access.component:
+        return True
+    at = before.component
+    return access.whole and at < clock.shape[1] and clock[CAUSE, at] >= before.epoch
+
+
+def _distinct(numbers: np.ndarray, bound: int) -> np.ndarray:
+    if bound <= 4 * numbers.size + 64:
+        return np.flatnonzero(np.bincount(numbers.ravel(), minlength=1))
+    return np.unique(numbers)
+
+
+def _cell(at: Any, held: np.ndarray, number: int) -> int:
+    place = int((held.ravel() == number).argmax())
+    if isinstance(at, slice):
+        return (at.start or 0) + place
+    return int(np.asarray(at).ravel()[place])

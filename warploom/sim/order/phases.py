@@ -1,0 +1,305 @@
+"""Phases of barriers by meaning: what an arrival, an announcement, bytes or a wait mean follows
+from what happens-before them, and what could resolve otherwise is a finding.
+
+`h`, the number of phases whose contributions all happen-before an operation, is the phase that its
+arrival means. Serves mbarriers and named barriers; knows neither.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from warploom.sim.order.clocks import SEEN, Clocks, entry, joined
+from warploom.sim.order.problems import Found, Kind, Problem
+
+_REMEMBERED = 8  # phases back; who is further behind has been reported
+
+
+class Phase:
+    """One phase. `before`: waits for the phase before it, which it must not complete without."""
+
+    __slots__ = (
+        "announced",
+        "arrivals",
+        "arrived",
+        "before",
+        "carried",
+        "components",
+        "done",
+        "epochs",
+        "expected",
+        "issued",
+        "known",
+        "landed",
+        "sites",
+    )
+
+    def __init__(self) -> None:
+        self.arrivals = 0
+        self.expected = self.issued = self.landed = 0  # bytes
+        self.announced: list[tuple[int, int, Any]] = []  # component, epoch, site
+        self.before: list[tuple[int, int, Any]] = []
+        self.components: list[int] = []
+        self.epochs: list[int] = []
+        self.sites: list[Any] = []  # of the arrivals
+        self.carried: list[Any] = []  # sites of what brings its bytes
+        self.known: np.ndarray | None = None  # what all contributions know together
+        self.arrived: np.ndarray | None = None  # what all arrivals have seen
+        self.done = False
+
+    def contribute(self, component: int, epoch: int) -> None:
+        """Note whose contribution belongs to this phase."""
+        self.components.append(component)
+        self.epochs.append(epoch)
+
+
+class Arrival(NamedTuple):
+    """Arrivals of one thread: the phase that they mean, components and epochs that make them, what
+    they publish."""
+
+    phase: int
+    arrivals: int
+    made: list[tuple[int, int]]
+    known: np.ndarray
+    site: Any
+
+
+class Book:
+    """The phases of one barrier of `count` arrivals a phase. `current` counts completed phases."""
+
+    __slots__ = ("_found", "_known", "clocks", "count", "current", "made", "name", "phases")
+
+    def __init__(
+        self,
+        clocks: Clocks,
+        count: int,
+        name: Any,
+        found: Found,
+        made: tuple[int, int, Any] | None = None,
+    ) -> None:
+        self.clocks, self.count, self.name = clocks, count, name
+        self.made = made  # component, epoch and site of who made it
+        self.current = 0
+        self.phases = [Phase()]
+        self._known: dict[int, int] = {}
+        self._found = found
+
+    # ---- meaning ---------------------------------------------------------------------------
+
+    def phase(self, number: int) -> Phase:
+        """A phase by number; later ones are made as they are needed."""
+        while number >= len(self.phases):
+            self.phases.append(Phase())
+        return self.phases[number]
+
+    def meaning(self, thread: int) -> int:
+        """How many phases have completed for all that a thread can know."""
+        h = self._known.get(thread, 0)
+        seen = self.clocks.rows[thread, SEEN]
+        while h < self.current:
+            phase = self.phases[h]
+            if (seen[phase.components] < phase.epochs).any():
+                break
+            h += 1
+        self._known[thread] = h
+        return h
+
+    def _meet(self, thread: int, site: Any) -> None:
+        """Who uses the barrier for the first time must know that it has been made."""
+        if self.made is not None and thread not in self._known:
+            component, epoch, where = self.made
+            if self.clocks.rows[thread, SEEN, component] < epoch:
+                self._report(Kind.UNMADE, site, where, {})
+
+    # ---- contributions ---------------------------------------------------------------------
+
+    def arrive(
+        self, thread: int, count: int, site: Any, also: int | None = None, ordered: bool = True
+    ) -> None:
+        """`count` arrivals by a thread (of a warp whose lanes are two threads, `also`). Without
+        `ordered` they publish nothing but that they came, and what agents have done."""
+        self.come(self.intend(thread, count, site, also, ordered))
+
+    def intend(
+        self, thread: int, count: int, site: Any, also: int | None = None, ordered: bool = True
+    ) -> Arrival:
+        """Arrivals that mean a phase now, and may come later."""
+        threads = np.array([thread] if also is None else [thread, also])
+        self._meet(thread, site)
+        h = self.meaning(thread)
+        made = [(int(self.clocks.own[t]), self.clocks.epoch(t)) for t in threads]
+        known = self.clocks.release(threads)
+        if not ordered:
+            known = self.clocks.unordered(known)
+        return Arrival(h, count, made, known, site)
+
+    def come(self, arrival: Arrival) -> None:
+        """Arrivals come."""
+        h, count, site = arrival.phase, arrival.arrivals, arrival.site
+        if h < self.current:
+            late = {"phase": h, "current": self.current}
+            self._report(Kind.ARRIVAL, site, self._last_site(h), late)
+            return
+        phase = self.phase(h)
+        if phase.arrivals + count > self.count:
+            facts = {"phase": h, "count": self.count, "came": phase.arrivals, "more": count}
+            self._report(Kind.MANY_ARRIVALS, site, self._last_site(h), facts)
+            return
+        phase.arrivals += count
+        for component, epoch in arrival.made:
+            phase.contribute(component, epoch)
+        phase.sites.append(site)
+        phase.known = joined(phase.known, arrival.known)
+        phase.arrived = joined(phase.arrived, arrival.known[SEEN])
+        self._settle()
+
+    def expect(self, thread: int, size: int, site: Any) -> None:
+        """A thread announces bytes of the phase that it means."""
+        self._meet(thread, site)
+        h = self.meaning(thread)
+        if h < self.current:
+            late = {"phase": h, "current": self.current}
+            self._report(Kind.ARRIVAL, site, self._last_site(h), late)
+            return
+        phase = self.phase(h)
+        phase.expected += size
+        phase.announced.append((int(self.clocks.own[thread]), self.clocks.epoch(thread), site))
+
+    def issue(self, thread: int, size: int, site: Any) -> int:
+        """Bytes are on their way to the phase that the issuer means; gives that phase."""
+        self._meet(thread, site)
+        h = self.meaning(thread)
+        phase = self.phase(h)
+        phase.carried.append(site)
+        if h < self.current:
+            other = phase.announced[0][2] if phase.announced else self._last_site(h)
+            facts = {"phase": h, "size": size, "current": self.current}
+            self._report(Kind.BYTES, site, other, facts)
+        else:
+            phase.issued += size
+        return h
+
+    def land(self, h: int, size: int, agent: tuple[int, int], seen: np.ndarray) -> None:
+        """Bytes of phase h have come, brought by an agent; `seen` is what its issuer had seen."""
+        if h < self.current:
+            return  # found when they were issued, or when their phase completed
+        phase = self.phase(h)
+        phase.landed += size
+        phase.contribute(*agent)
+        known = np.zeros((4, max(len(seen), agent[0] + 1)), np.int32)
+        known[SEEN, : len(seen)] = seen
+        known[: SEEN + 1, agent[0]] = agent[1]
+        phase.known = joined(phase.known, known)
+        if phase.arrivals == self.count and phase.landed > phase.expected:
+            self._bytes_wrong(h)
+        self._settle()
+
+    def _bytes_wrong(self, h: int) -> None:
+        """Report bytes that do not fit, and go on as if they did."""
+        phase = self.phases[h]
+        site = phase.carried[-1] if phase.carried else self._last_site(h)
+        other = phase.announced[0][2] if phase.announced else self._last_site(h)
+        facts = {"phase": h, "expected": phase.expected, "issued": phase.issued}
+        self._report(Kind.BYTES, site, other, facts)
+        phase.expected = phase.landed
+
+    def _settle(self) -> None:
+        """Complete the current phase, and those after it, once nothing is missing."""
+        while True:
+            phase = self.phase(self.current)
+            if phase.arrivals < self.count:
+                return
+            if phase.landed > phase.expected:
+                self._bytes_wrong(self.current)
+            if phase.landed < phase.expected:
+                return
+            if phase.issued > phase.expected:
+                self._bytes_wrong(self.current)
+            self._complete(phase)
+
+    def _complete(self, phase: Phase) -> None:
+        assert phase.known is not None
+        assert phase.arrived is not None
+        number = self.current
+        for component, epoch, site in phase.announced:
+            if entry(phase.arrived, component) < epoch:
+                self._report(Kind.EXPECT, site, phase.sites[-1], {"phase": number})
+        seen = phase.known[SEEN]
+        for component, epoch, site in phase.before:
+            if entry(seen, component) < epoch:
+                self._report(Kind.WAIT, site, phase.sites[-1], {"phase": number - 1})
+                break
+        phase.done = True
+        self.current += 1
+
+    def _last_site(self, h: int) -> Any:
+        sites = self.phases[h].sites
+        return sites[-1] if sites else None
+
+    # ---- waits -----------------------------------------------------------------------------
+
+    def means(self, thread: int, parity: int, site: Any) -> int:
+        """The phase that a wait for a parity means: of the last one that a thread knows and the one
+        after it; -1 is the one before the first, which has completed."""
+        self._meet(thread, site)
+        h = self.meaning(thread)
+        return h - 1 if (h - 1) & 1 == parity else h
+
+    def begin_wait(self, thread: int, number: int, site: Any) -> None:
+        """A thread begins to wait for a phase."""
+        if number + 1 < self.current:
+            facts = {"phase": number, "current": self.current}
+            self._report(Kind.WAIT, site, self._last_site(number + 1), facts)
+            return
+        mark = (int(self.clocks.own[thread]), self.clocks.epoch(thread), site)
+        self.phase(number + 1).before.append(mark)
+
+    def completed(self, number: int) -> bool:
+        """Whether a phase has completed."""
+        return number < self.current
+
+    def acquire(self, threads: np.ndarray, number: int) -> None:
+        """Threads have waited for a phase: they know what its contributions knew."""
+        if number >= 0:
+            known = self.phases[number].known
+            assert known is not None
+            self.clocks.acquire(threads, known)
+
+    # ---- the end ---------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """No more will come: the barrier must not be inside a phase."""
+        phase = self.phase(self.current)
+        if phase.arrivals or phase.expected or phase.landed:
+            site = phase.sites[-1] if phase.sites else None
+            if site is None and phase.announced:
+                site = phase.announced[0][2]
+            facts = {
+                "phase": self.current,
+                "came": phase.arrivals,
+                "count": self.count,
+                "bytes": phase.expected - phase.landed,
+            }
+            self._report(Kind.LEFT, site, None, facts)
+
+    def unknown(self, seen: np.ndarray) -> Any:
+        """The site of an arrival that one who has seen so much does not know of; None: all are
+        known."""
+        for phase in self.phases[max(0, self.current - 1) :]:
+            for component, epoch in zip(phase.components, phase.epochs, strict=True):
+                if component in self.clocks.threads and entry(seen, component) < epoch:
+                    return phase.sites[-1]
+        return None
+
+    def live(self) -> list[int]:
+        """Components that phases name which some thread does not know yet."""
+        found: list[int] = []
+        first = max(self.current - _REMEMBERED, min(self._known.values(), default=0), 0)
+        for phase in self.phases[first:]:
+            found += phase.components
+        return found
+
+    def _report(self, kind: Kind, site: Any, other: Any, facts: dict[str, Any]) -> None:
+        self._found(Problem(kind, site, other, self.name, facts))

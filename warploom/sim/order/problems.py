@@ -1,0 +1,48 @@
+"""What the engine finds, as plain data. Words and codes are the simulator's business."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+
+class Kind(Enum):
+    """Kinds of findings, in the order in which they are shown: what is unstable explains races."""
+
+    MANY_ARRIVALS = "arrivals that mean a phase exceed its count"
+    BYTES = "bytes issued for a phase differ from those announced"
+    ARRIVAL = "an arrival is not ordered with the phase before"
+    EXPECT = "an announcement does not happen before an arrival of its phase"
+    WAIT = "a wait is not ordered with the phase after the one it means"
+    SIGNAL = "a wait for a counter or flag could be satisfied otherwise"
+    STORE = "stores to a flag are not ordered with its waits"
+    LEFT = "a barrier ends inside a phase"
+    UNMADE = "a barrier is used before it is known to be made"
+    RACE = "two accesses are not ordered"
+    FENCE = "two accesses are ordered, but no fence joins their proxies"
+    EXIT = "an access is not over when its block exits"
+
+
+UNSTABLE = (Kind.MANY_ARRIVALS, Kind.BYTES, Kind.ARRIVAL, Kind.EXPECT, Kind.WAIT)
+UNSTABLE += (Kind.SIGNAL, Kind.STORE, Kind.LEFT, Kind.UNMADE)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One finding: where (`site`), against what (`other`), on which object, with which numbers."""
+
+    kind: Kind
+    site: Any
+    other: Any = None
+    object: Any = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def unstable(self) -> bool:
+        """Whether a synchronisation could resolve otherwise under another schedule."""
+        return self.kind in UNSTABLE
+
+
+Found = Callable[[Problem], None]

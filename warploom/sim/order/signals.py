@@ -1,0 +1,183 @@
+"""Counters that only grow and flags that are stored to, in memory: which signals a wait means.
+
+A wait for a counter to reach T means the shortest prefix of signals whose sum does; a wait for a
+flag means the first store that satisfies it. Knows nothing of scopes and of who polls.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from warploom.sim.order.clocks import SEEN, Clocks, entry, joined
+from warploom.sim.order.problems import Found, Kind, Problem
+
+
+@dataclass(slots=True)
+class Sent:
+    """One signal: its sender's component and epoch, what it adds, the value then, what the sender
+    knew."""
+
+    component: int
+    epoch: int
+    amount: int
+    value: int
+    known: np.ndarray
+    site: Any
+
+
+class Signal:
+    """One counter or flag, by the signals that have landed, in order. `value` is what it holds;
+    `behind` tells whether a value is still short of a target."""
+
+    __slots__ = ("_waits", "clocks", "first", "found", "name", "sent", "value")
+
+    def __init__(self, clocks: Clocks, name: Any, first: int, found: Found) -> None:
+        self.clocks, self.name, self.first, self.found = clocks, name, first, found
+        self.value = first
+        self.sent: list[Sent] = []
+        self._waits: list[Until | Await] = []
+
+    @staticmethod
+    def behind(value: int, target: int) -> bool:
+        """Whether a value is below a target, as numbers of 32 bits that wrap."""
+        return (value - target) & 0x8000_0000 != 0
+
+    def _send(self, thread: int, amount: int, value: int, site: Any) -> None:
+        clocks = self.clocks
+        component, epoch = int(clocks.own[thread]), clocks.epoch(thread)
+        known = clocks.release(np.array([thread]))
+        made = Sent(component, epoch, amount, value, known, site)
+        self.value = value
+        self.sent.append(made)
+        for wait in self._waits:
+            wait.look(made)
+
+    def add(self, thread: int, amount: int, site: Any) -> None:
+        """A thread adds to a counter, having released what it knows."""
+        if amount < 0:
+            self.report(Kind.STORE, site, None, amount=amount)
+        self._send(thread, amount, self.value + amount, site)
+
+    def store(self, thread: int, value: int, site: Any) -> None:
+        """A thread stores to a flag, having released what it knows."""
+        last = self.sent[-1] if self.sent else None
+        if last is not None and not self.is_before(last, self.clocks.rows[thread, SEEN]):
+            self.report(Kind.STORE, site, last.site, value=value)
+        self._send(thread, 0, value, site)
+
+    def _begin(self, wait: Until | Await) -> Any:
+        self._waits.append(wait)
+        for made in self.sent:
+            wait.look(made)
+        return wait
+
+    def begin_wait(self, thread: int, target: int, site: Any) -> Until:
+        """A thread begins to wait until a counter has reached `target`."""
+        return self._begin(Until(self, target, site))
+
+    def begin_flag(self, thread: int, value: int, site: Any, exact: bool = False) -> Await:
+        """A thread begins to wait until a flag is at least `value`; `exact`: until it is that, as
+        with data that carries its flag."""
+        return self._begin(Await(self, thread, value, site, exact))
+
+    @staticmethod
+    def is_before(sent: Sent, seen: np.ndarray) -> bool:
+        """Whether one who has seen so much has seen a signal."""
+        return entry(seen, sent.component) >= sent.epoch
+
+    def report(self, kind: Kind, site: Any, other: Any, **facts: Any) -> None:
+        """A finding about this signal."""
+        self.found(Problem(kind, site, other, self.name, facts))
+
+
+class Until:
+    """A wait for a counter: `prefix` are the signals that it means, once they are complete."""
+
+    __slots__ = ("_known", "_told", "prefix", "signal", "site", "target", "value")
+
+    def __init__(self, signal: Signal, target: int, site: Any) -> None:
+        self.signal, self.target, self.site = signal, target, site
+        self.value = signal.first
+        self.prefix: list[Sent] = []
+        self._known: np.ndarray | None = None
+        self._told = False
+
+    def ready(self) -> bool:
+        """Whether the counter has reached the target."""
+        return not self.signal.behind(self.value, self.target)
+
+    def look(self, made: Sent) -> None:
+        """A signal has landed: part of the prefix, or one that must come after all of it."""
+        if not self.ready():
+            self.value += made.amount
+            self.prefix.append(made)
+            self._known = joined(self._known, made.known)
+            if self.ready():
+                self._check_prefix()
+        elif self.prefix and not self._told:
+            seen = made.known[SEEN]
+            if not all(self.signal.is_before(s, seen) for s in self.prefix):
+                self._unsure(made.site)
+
+    def _check_prefix(self) -> None:
+        """None of the signals can be spared: without one and what comes after it the sum is too
+        small."""
+        for spared in self.prefix:
+            rest = sum(
+                s.amount
+                for s in self.prefix
+                if s is not spared and not self.signal.is_before(spared, s.known[SEEN])
+            )
+            if not self.signal.behind(self.signal.first + rest, self.target):
+                self._unsure(spared.site)
+                return
+
+    def _unsure(self, other: Any) -> None:
+        self._told = True
+        self.signal.report(Kind.SIGNAL, self.site, other, target=self.target)
+
+    def acquire(self, threads: np.ndarray) -> None:
+        """The wait is over: threads know what the prefix published."""
+        if self._known is not None:
+            self.signal.clocks.acquire(threads, self._known)
+
+
+class Await:
+    """A wait for a flag: it means the first store that satisfies it."""
+
+    __slots__ = ("epoch", "exact", "first", "met", "own", "signal", "site", "value")
+
+    def __init__(self, signal: Signal, thread: int, value: int, site: Any, exact: bool) -> None:
+        clocks = signal.clocks
+        self.signal, self.value, self.site, self.exact = signal, value, site, exact
+        self.own, self.epoch = int(clocks.own[thread]), clocks.epoch(thread)
+        self.first: Sent | None = None
+        self.met = self._fits(signal.first)
+
+    def _fits(self, value: int) -> bool:
+        return value == self.value if self.exact else not self.signal.behind(value, self.value)
+
+    def ready(self) -> bool:
+        """Whether a store has satisfied it."""
+        return self.met
+
+    def look(self, made: Sent) -> None:
+        """A store: the first that satisfies it, or one that must come after the wait if it would
+        not."""
+        fits = self._fits(made.value)
+        if not self.met:
+            if fits:
+                self.first, self.met = made, True
+            return
+        if fits and not self.exact:
+            return
+        if entry(made.known[SEEN], self.own) < self.epoch:
+            self.signal.report(Kind.STORE, made.site, self.site, value=made.value)
+
+    def acquire(self, threads: np.ndarray) -> None:
+        """The wait is over: threads know what the store published."""
+        if self.first is not None:
+            self.signal.clocks.acquire(threads, self.first.known)

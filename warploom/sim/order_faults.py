@@ -1,0 +1,327 @@
+"""What the engine of order finds, as reports in the words of the source: roles, buffers, lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from warploom.base.diagnostics import Report, Span
+from warploom.base.errors import report
+from warploom.ir.ops import bulk, tma
+from warploom.sim import sync_faults
+from warploom.sim.order.history import Does
+from warploom.sim.order.problems import Kind, Problem
+
+if TYPE_CHECKING:
+    from warploom.sim.booking import Piece, Site
+
+_VERBS = {Does.READ: "reads", Does.WRITE: "writes", Does.REDUCE: "adds to"}
+_DONE = {Does.READ: "read", Does.WRITE: "written", Does.REDUCE: "added to"}
+
+
+def tell(problem: Problem, piece: Piece | None) -> None:
+    """Report a problem."""
+    site = problem.site if problem.site is not None else problem.other
+    if site is None:
+        return
+    _TELLERS[problem.kind](problem, site, piece)
+
+
+def _name(site: Site) -> str:
+    actor = site.m.actor
+    return actor.name(site.m.state.replicas[actor.role])
+
+
+def _span(site: Site, label: str) -> Span:
+    return Span.at(site.op.loc, label=label, role=site.m.actor.role)
+
+
+def _block(site: Site) -> str:
+    return sync_faults.block_of(site.m)
+
+
+def _make(
+    code: str,
+    message: str,
+    site: Site,
+    labels: tuple[str, str],
+    other: Site | None,
+    notes: tuple[str, ...],
+    hint: str,
+) -> None:
+    spans = [_span(site, labels[0])]
+    if other is not None:
+        spans.append(_span(other, labels[1]))
+    notes = (f"{_block(site)}, {_name(site)}", *notes)
+    made = report(code, message, *spans, notes=notes, hint=hint)
+    made.facts["block"] = int(site.m.linear[0])
+    site.m.launch.find(made, site.op.loc)
+
+
+# ---- barriers ----------------------------------------------------------------------------------
+
+
+def _arrival(problem: Problem, site: Site, piece: Piece | None) -> None:
+    number = problem.facts["phase"]
+    _uncertain(problem, site, f"{_name(site)} does not know that phase {number} has completed")
+
+
+def _many(problem: Problem, site: Site, piece: Piece | None) -> None:
+    barrier, facts = problem.object, problem.facts
+    if isinstance(barrier, str):
+        return  # M018 says so
+    if facts["more"] > facts["count"]:
+        barrier.phase, barrier.pending = facts["phase"], facts["count"] - facts["came"]
+        sync_faults.too_many_arrivals(site.m, site.op, barrier, facts["more"])
+        return
+    why = f"phase {facts['phase']} takes {facts['count']} and has got {facts['came']}"
+    _uncertain(problem, site, f"{why}; {_name(site)} does not know that it has completed")
+
+
+def _uncertain(problem: Problem, site: Site, why: str) -> None:
+    barrier = problem.object
+    name = barrier if isinstance(barrier, str) else barrier.buffer
+    _make(
+        "U101",
+        f"an arrival at {name} may come in one phase or in the next",
+        site,
+        ("this arrival", "an arrival of the phase before"),
+        problem.other,
+        (f"{_element(barrier)}: {why}",),
+        "count the arrivals of a phase, and wait for it, or for what follows on it, before the "
+        "next one",
+    )
+
+
+def _expect(problem: Problem, site: Site, piece: Piece | None) -> None:
+    barrier, number = problem.object, problem.facts["phase"]
+    _make(
+        "U101",
+        f"a phase of {barrier.buffer} may complete before its bytes are announced",
+        site,
+        ("announced here", "this arrival may be the last one"),
+        problem.other,
+        (f"{barrier.name}, phase {number}: no arrival of the phase comes after this",),
+        "announce bytes and arrive by one operation: `expect`",
+    )
+
+
+def _bytes(problem: Problem, site: Site, piece: Piece | None) -> None:
+    barrier, facts = problem.object, problem.facts
+    number = facts["phase"]
+    if "size" in facts:
+        text = (
+            f"this copy brings {facts['size']:,} bytes to phase {number}, as far as "
+            f"{_name(site)} knows, and that phase may have completed without them"
+        )
+    else:
+        expected, issued = facts["expected"], facts["issued"]
+        text = f"phase {number}: {expected:,} bytes were announced, copies bring {issued:,}"
+    _make(
+        "M012",
+        f"{barrier.buffer} gets more bytes than were announced",
+        site,
+        ("this copy", "announced here" if "expected" in facts else "an arrival of its phase"),
+        problem.other,
+        (f"{barrier.name}: {text}",),
+        "announce the bytes of all copies of a phase: whole boxes, also at the edges",
+    )
+
+
+def _wait(problem: Problem, site: Site, piece: Piece | None) -> None:
+    barrier, number = problem.object, problem.facts["phase"]
+    meant = f"phase {number}" if number >= 0 else "the phase before the first"
+    _make(
+        "U102",
+        f"a wait at {barrier.buffer} may be a lap early or late",
+        site,
+        ("waits here", "the phase after it completes here"),
+        problem.other,
+        (
+            f"{barrier.name}: it means {meant}, and phase {number + 1} can complete without "
+            "anything that comes after the wait",
+            "a parity tells a phase from the next one, not from the one after that",
+        ),
+        "let each who waits also hand the slot back, and count those arrivals",
+    )
+
+
+def _left(problem: Problem, site: Site, piece: Piece | None) -> None:
+    barrier, facts = problem.object, problem.facts
+    if isinstance(barrier, str):
+        what, missing = barrier, f"{facts['came']} of {facts['count']} threads have come"
+    else:
+        what = barrier.buffer
+        missing = f"{barrier.name}: phase {facts['phase']} has got {facts['came']} of "
+        missing += f"{facts['count']} arrivals"
+        if facts["bytes"]:
+            missing += f" and lacks {facts['bytes']:,} bytes"
+    _make(
+        "U103",
+        f"the block ends while {what} is inside a phase",
+        site,
+        ("the last arrival", ""),
+        None,
+        (missing,),
+        "let every role go the same number of rounds",
+    )
+
+
+def _unmade(problem: Problem, site: Site, piece: Piece | None) -> None:
+    barrier = problem.object
+    _make(
+        "U104",
+        f"{barrier.buffer} may be used before it has been made",
+        site,
+        ("used here", "made here"),
+        problem.other,
+        (f"{barrier.name}: nothing orders the one with the other",),
+        "let all warps of the block meet after barriers are made",
+    )
+
+
+def _element(barrier: Any) -> str:
+    return barrier if isinstance(barrier, str) else barrier.name
+
+
+def _signal(problem: Problem, site: Site, piece: Piece | None) -> None:
+    name, target = problem.object.name, problem.facts["target"]
+    _make(
+        "U105",
+        f"a wait for {name} to be {target} may be over without a signal that it took",
+        site,
+        ("waits here", "this signal"),
+        problem.other,
+        (f"{name}: other signals may reach {target} first, or this one may not be needed",),
+        "wait for the sum of all signals of a round, and let nobody signal for the next round "
+        "before it has waited for this one",
+    )
+
+
+def _store(problem: Problem, site: Site, piece: Piece | None) -> None:
+    name = problem.object.name
+    _make(
+        "U106",
+        f"a signal at {name} is not ordered with what was signalled or waited for there",
+        site,
+        ("this signal", "not ordered with this"),
+        problem.other,
+        (f"{name} may be seen with either value, or never with this one",),
+        "let the one who waits answer, and wait for the answer before the next signal",
+    )
+
+
+# ---- memory ------------------------------------------------------------------------------------
+
+
+def _by(site: Site) -> str:
+    """The unit that accesses memory for a role, in words."""
+    op = site.op
+    if op.FAMILY == "wgmma":
+        return f"the matrix unit for {_name(site)}"
+    if op.FAMILY in ("shared_memory", "global_memory", "flags"):
+        return _name(site)
+    return f"a copy of {_name(site)}"
+
+
+def _where(problem: Problem, site: Site, piece: Piece | None) -> tuple[str, str]:
+    """The buffer or tensor, and the element, in words."""
+    assert piece is not None
+    if piece.state is None:
+        at = problem.facts["cell"] * piece.unit - piece.start
+        return f"`{piece.name}`", f"byte {at:,} of `{piece.name}`"
+    byte = problem.facts["cell"] * piece.unit
+    return piece.state.buffer_of(byte), piece.state.part_of(byte)
+
+
+def _hint(problem: Problem) -> str:
+    before: Site = problem.other
+    facts = problem.facts
+    if facts["foreign"]:
+        return "blocks run in any order: let each write elements of its own"
+    if facts["was_generic"]:
+        return "let them meet, or hand over by an arrival after the one and a wait before the other"
+    if before.op.FAMILY == "wgmma":
+        return "wait until the product has retired, then hand the memory back"
+    if isinstance(before.op, tma.LoadBox | bulk.LoadBytes):
+        return "wait for the barrier that the copy completes on"
+    return "the thread that issued the copy waits for it, and then hands the memory back"
+
+
+def _race(problem: Problem, site: Site, piece: Piece | None) -> None:
+    assert piece is not None
+    facts, other = problem.facts, problem.other
+    what, part = _where(problem, site, piece)
+    still = "be reading" if facts["did"] is Does.READ else "be writing"
+    if not facts["was_generic"]:
+        still = f"still {still}"
+    one, two, same = _by(site), _by(other), " another time" if other.op is site.op else ""
+    notes = [part, "no chain of arrivals and waits leads from the one to the other"]
+    if facts["foreign"]:
+        one, two, same = _block(site), _block(other), ""
+        notes[1] = "nothing orders these blocks"
+    message = f"{one} {_VERBS[facts['does']]} {what} while {two} may {still} it{same}"
+    labels = (f"{_DONE[facts['does']]} here", f"{_DONE[facts['did']]} here")
+    code = "R101" if piece.state is not None else "R102"
+    _make(code, message, site, labels, other, tuple(notes), _hint(problem))
+
+
+def _fence(problem: Problem, site: Site, piece: Piece | None) -> None:
+    facts = problem.facts
+    what, part = _where(problem, site, piece)
+    was = "write" if facts["did"] is Does.WRITE else "read"
+    _make(
+        "M016",
+        f"an access to {what} is not ordered with an ordinary {was} before",
+        site,
+        (f"{_DONE[facts['does']]} here by {_unit(site)}", f"{_DONE[facts['did']]} here"),
+        problem.other,
+        (part, "no fence stands between"),
+        "`wl.fence_async()` after the ordinary access",
+    )
+
+
+def _unit(site: Site) -> str:
+    return "the matrix unit" if site.op.FAMILY == "wgmma" else "the copy engine"
+
+
+def _exit(problem: Problem, site: Site, piece: Piece | None) -> None:
+    what, label = "a copy to its shared memory has arrived", "this copy"
+    if piece is None:
+        what, label = "an arrival at its barrier is over", "this arrival"
+    elif site.op.FAMILY == "wgmma":
+        what, label = "a product has read its operands", "this product"
+    elif problem.facts["did"] is Does.READ:
+        what = "a copy has read its shared memory"
+    sync_faults.barrier_left(site.m, site.op, what, label)
+
+
+_TELLERS = {
+    Kind.ARRIVAL: _arrival,
+    Kind.MANY_ARRIVALS: _many,
+    Kind.EXPECT: _expect,
+    Kind.BYTES: _bytes,
+    Kind.WAIT: _wait,
+    Kind.LEFT: _left,
+    Kind.UNMADE: _unmade,
+    Kind.SIGNAL: _signal,
+    Kind.STORE: _store,
+    Kind.RACE: _race,
+    Kind.FENCE: _fence,
+    Kind.EXIT: _exit,
+}
+
+
+# ---- all findings of a launch ------------------------------------------------------------------
+
+# What is unstable explains races, and both explain a deadlock.
+_RANKS = {"U": 0, "M011": 0, "M012": 0, "R": 1, "M016": 1, "M": 2, "D": 3}
+
+
+def in_order(found: list[Report]) -> list[Report]:
+    """Findings with those first that explain others. Memory that is read before it is written and
+    that a race is reported for counts once."""
+    raced = {(s.file, s.line) for f in found if f.code.startswith("R") for s in f.spans}
+    kept = [
+        f for f in found if f.code != "M002" or not any((s.file, s.line) in raced for s in f.spans)
+    ]
+    return sorted(kept, key=lambda f: _RANKS.get(f.code, _RANKS[f.code[0]]))

@@ -1,0 +1,97 @@
+"""Events of flags and counters in global memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from warploom.ir.kernel import walk
+from warploom.ir.ops import flags
+from warploom.sim.booking import Piece, Site, element_cells
+from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
+from warploom.sim.memory import Memory
+from warploom.sim.order.history import Does
+from warploom.sim.order.signals import Signal
+from warploom.sim.order_table import before, orders, who_executes
+from warploom.sim.rules.flags import FlagWait, element_of
+
+if TYPE_CHECKING:
+    from warploom.sim.translate import Translator
+
+
+class Flag(NamedTuple):
+    """An element that signals are sent by, in words of the source."""
+
+    memory: Memory
+    element: int
+
+    @property
+    def name(self) -> str:
+        """`flags[3]`, elements counted from the tensor's first."""
+        return f"`{self.memory.name}[{self.element}]`"
+
+
+def _signal(m: Batch, op: Any, memory: Memory, place: int, who: str) -> tuple[Signal, int]:
+    """The signals at an element, and the thread that executes this. Its access conflicts with
+    ordinary ones."""
+    booking = m.state.booking
+    piece: Piece = booking.tensor(memory)
+    cells = element_cells(np.array([place]), memory, piece)
+    thread = int(booking.threads(m.actor, who)[0])
+    booking.engine.access(piece.history, cells, Does.REDUCE, thread, Site(m, op))
+    name = Flag(memory, place - memory.origin)
+    key = (id(piece.history), int(cells[0]))
+    return booking.engine.signal(key, name, int(memory.flat[place])), thread
+
+
+@orders(flags.Post)
+def post(t: Translator, op: flags.Post, step: Step) -> Step:
+    find, v, who = element_of(t, op), t.slot(op.value), who_executes(t)
+
+    def event(s: Slots, m: Batch) -> None:
+        found = find(s, m)
+        if found is None:
+            return
+        signal, thread = _signal(m, op, *found, who)
+        if op.kind == "add":
+            signal.add(thread, int(s[v]), Site(m, op))
+        else:
+            signal.store(thread, int(s[v]), Site(m, op))
+
+    return before(step, event)
+
+
+class MeantFlag(FlagWait):
+    """A wait for the signals that it means."""
+
+    __slots__ = ("wait",)
+
+    def ready(self) -> bool:
+        return self.wait.ready()
+
+
+@orders(flags.Poll)
+def poll(t: Translator, op: flags.Poll, step: Step) -> Step:
+    """A counter where all signals of the kernel add to the tensor, else a flag."""
+    find, target, who = element_of(t, op), t.slot(op.target), who_executes(t)
+    posts = [p for p in walk(t.kernel.body) if isinstance(p, flags.Post) and p.tensor is op.tensor]
+    counts = all(p.kind == "add" for p in posts)
+
+    def start(s: Slots, m: Batch) -> Run:
+        found = find(s, m)
+        if found is None:
+            return
+        if m.state.shuffles:
+            yield None
+        signal, thread = _signal(m, op, *found, who)
+        value, site = int(s[target]), Site(m, op)
+        begin = signal.begin_wait if counts else signal.begin_flag
+        wait = begin(thread, value, site)
+        if not wait.ready():
+            waits = MeantFlag(op, *found, value)
+            waits.wait = wait
+            yield waits
+        wait.acquire(m.state.booking.threads(m.actor, who))
+
+    return Resumable(start)

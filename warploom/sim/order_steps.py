@@ -1,0 +1,249 @@
+"""Events of actors and barriers: roles, warp syncs, fences, named barriers, mbarriers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from warploom.ir.op import Op
+from warploom.ir.ops import cluster, control, mbarrier, roles, sync
+from warploom.sim.booking import Site
+from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
+from warploom.sim.order_table import after, before, orders, who_executes
+from warploom.sim.rules.cluster import at_peer
+from warploom.sim.rules.mbarrier import BarrierWait, barrier_at
+
+if TYPE_CHECKING:
+    from warploom.sim.translate import Translator
+
+# ---- actors ------------------------------------------------------------------------------------
+
+
+@orders(roles.Split)
+def split(t: Translator, op: roles.Split, step: Step) -> Step:
+    first = dict(zip(op.names, op.first, strict=True))
+
+    def run(s: Slots, m: Batch) -> None:
+        step(s, m)
+        for actor in m.state.cluster.scheduler.actors:
+            if actor.role and actor.block is m.state:
+                at = first[actor.role] + actor.replica * actor.warps
+                m.state.booking.split(m.actor, actor, at)
+
+    return run
+
+
+@orders(control.OneThread)
+def one_thread(t: Translator, op: control.OneThread, step: Step) -> Step:
+    """The lanes of each warp meet before one of them goes on alone."""
+
+    def event(s: Slots, m: Batch) -> None:
+        booking = m.state.booking
+        booking.engine.warp_sync(booking.warps(m.actor))
+
+    return before(step, event)
+
+
+@orders(sync.WarpSync)
+def warp_sync(t: Translator, op: sync.WarpSync, step: Step | None) -> Step:
+    def event(s: Slots, m: Batch) -> None:
+        booking = m.state.booking
+        booking.engine.warp_sync(booking.warps(m.actor))
+
+    return before(step, event)
+
+
+@orders(sync.Agree)
+def agree(t: Translator, op: sync.Agree, step: Step) -> Step:
+    """All warps of a role meet."""
+
+    def event(s: Slots, m: Batch) -> None:
+        booking = m.state.booking
+        booking.engine.meet(booking.warps(m.actor))
+
+    return before(step, event)
+
+
+@orders(sync.Fence)
+def fence(t: Translator, op: sync.Fence, step: Step | None) -> Step:
+    who = who_executes(t)
+
+    def event(s: Slots, m: Batch) -> None:
+        booking = m.state.booking
+        booking.engine.fence_order(booking.threads(m.actor, who))
+
+    return before(step, event)
+
+
+@orders(sync.FenceAsync)
+def fence_async(t: Translator, op: sync.FenceAsync, step: Step | None) -> Step:
+    who = who_executes(t)
+
+    def event(s: Slots, m: Batch) -> None:
+        booking = m.state.booking
+        booking.engine.fence(booking.threads(m.actor, who), op.space)
+
+    return before(step, event)
+
+
+# ---- named barriers ----------------------------------------------------------------------------
+
+
+@orders(sync.Barrier)
+def barrier(t: Translator, op: sync.Barrier, step: Step) -> Step:
+    if op.threads == 32 * t.warps:
+
+        def event(s: Slots, m: Batch) -> None:
+            booking = m.state.booking
+            booking.engine.meet(booking.warps(m.actor))
+
+        return before(step, event)
+    assert isinstance(step, Resumable)
+    resumed = step.start
+
+    def start(s: Slots, m: Batch) -> Run:
+        number = op.id + (m.actor.replica if op.per_replica else 0)
+        book, phase = _come(m, op, number, op.threads)
+        yield from resumed(s, m)
+        if book.completed(phase):
+            book.acquire(m.state.booking.warps(m.actor).all, phase)
+
+    return Resumable(start)
+
+
+@orders(sync.Arrive)
+def arrive_named(t: Translator, op: sync.Arrive, step: Step) -> Step:
+    return before(step, lambda s, m: _come(m, op, op.id, op.threads) and None)
+
+
+def _come(m: Batch, op: Op, number: int, threads: int) -> Any:
+    """All threads of an actor come to a named barrier; its book, and the phase that they mean."""
+    booking = m.state.booking
+    engine, warps = booking.engine, booking.warps(m.actor)
+    key = (m.state, number)
+    book = engine.books.get(key)
+    if book is None:
+        book = engine.make(key, threads, f"barrier {number}")
+    phase = book.meaning(int(warps.all[0]))
+    engine.arrive_all(book, warps, 32, Site(m, op))
+    return book, phase
+
+
+# ---- mbarriers ---------------------------------------------------------------------------------
+
+
+@orders(mbarrier.Init)
+def init(t: Translator, op: mbarrier.Init, step: Step) -> Step:
+    a, who = t.slot(op.barrier), who_executes(t)
+
+    def event(s: Slots, m: Batch) -> None:
+        m.state.booking.make(m, op, m.state.barriers[m.state.byte_at(s[a])], who)
+
+    return after(step, event)
+
+
+@orders(mbarrier.Arrive)
+def arrive(t: Translator, op: mbarrier.Arrive, step: Step) -> Step:
+    a, who = t.slot(op.barrier), who_executes(t)
+
+    def run(s: Slots, m: Batch) -> None:
+        found = barrier_at(m, op, s[a])
+        if found is not None:
+            m.state.booking.arrive(m, op, found, who, op.count)
+
+    return run
+
+
+@orders(mbarrier.Expect)
+def expect(t: Translator, op: mbarrier.Expect, step: Step) -> Step:
+    a, who = t.slot(op.barrier), who_executes(t)
+
+    def run(s: Slots, m: Batch) -> None:
+        found = barrier_at(m, op, s[a])
+        if found is not None:
+            m.state.booking.expect(m, op, found, who, op.bytes)
+
+    return run
+
+
+class MeantWait(BarrierWait):
+    """A wait for the phase that it means."""
+
+    __slots__ = ("book", "number")
+
+    def ready(self) -> bool:
+        return self.book.completed(self.number)
+
+
+@orders(mbarrier.Wait)
+def wait(t: Translator, op: mbarrier.Wait, step: Step) -> Step:
+    a, p, who = t.slot(op.barrier), t.slot(op.parity), who_executes(t)
+
+    def start(s: Slots, m: Batch) -> Run:
+        parity = int(s[p]) & 1
+        found = barrier_at(m, op, s[a])
+        if found is None:
+            return
+        if m.state.shuffles:
+            yield None
+        booking = m.state.booking
+        book, threads = booking.book(found), booking.threads(m.actor, who)
+        number = booking.engine.begin_wait(book, threads, parity, Site(m, op))
+        if not book.completed(number):
+            waits = MeantWait(op, found, parity, m.state.helped_by(m.state.byte_at(s[a])))
+            waits.book, waits.number = book, number
+            yield waits
+        book.acquire(threads, number)
+
+    return Resumable(start)
+
+
+@orders(mbarrier.Test)
+def test(t: Translator, op: mbarrier.Test, step: Step) -> Step:
+    """A yes is a wait; a no says nothing."""
+    a, p, d, who = t.slot(op.barrier), t.slot(op.parity), t.slot(op.result), who_executes(t)
+
+    def start(s: Slots, m: Batch) -> Run:
+        yield None
+        found = barrier_at(m, op, s[a])
+        s[d] = False
+        if found is None:
+            return
+        booking, parity = m.state.booking, int(s[p]) & 1
+        book, threads = booking.book(found), booking.threads(m.actor, who)
+        number = max(book.means(int(thread), parity, Site(m, op)) for thread in threads)
+        if book.completed(number):
+            s[d] = True
+            booking.engine.begin_wait(book, threads, parity, Site(m, op))
+            book.acquire(threads, number)
+
+    return Resumable(start)
+
+
+# ---- clusters ----------------------------------------------------------------------------------
+
+
+@orders(cluster.Arrive)
+def arrive_at_peer(t: Translator, op: cluster.Arrive, step: Step) -> Step:
+    a, who = t.slot(op.barrier), who_executes(t)
+
+    def run(s: Slots, m: Batch) -> None:
+        block, address = at_peer(m, op, int(s[a]))
+        found = None if block is None else barrier_at(m, op, address, block)
+        if found is not None:
+            m.state.booking.arrive(m, op, found, who, op.count, op.ordered)
+
+    return run
+
+
+@orders(cluster.Sync)
+def cluster_sync(t: Translator, op: cluster.Sync, step: Resumable) -> Step:
+    resumed = step.start
+
+    def start(s: Slots, m: Batch) -> Run:
+        booking, cluster = m.state.booking, m.state.cluster
+        opening = (cluster, cluster.gathering.generation)
+        booking.come(m.actor, opening, op.ordered)
+        yield from resumed(s, m)
+        booking.gathered(m.actor, opening)
+
+    return Resumable(start)
