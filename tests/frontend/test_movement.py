@@ -34,6 +34,14 @@ MISTAKES = {
     "T015 ptx model": "t = wl.ptx('mov.u32 %0, %1;', wl.i32, wl.thread_id(), model=3)",
     "T004 ptx": "t = wl.ptx('mov.b16 %0, %1;', wl.i8, wl.thread_id())",
     "P027 ptx": "with wl.one_thread():\n    wl.ptx('membar.gl;', effects='memory')",
+    "L022": "t = tile.reshape((32, 128))",
+    "L022 window": "flat = wl.shared((64, 64), wl.bf16, swizzle=0)\n"
+    "t = flat[wl.ds(0, 8), :].reshape((4, 128))",
+    "T005 reshape": "t = tile.reshape((32, 32))",
+    "T018 dtype": "t = tile.gather(wl.zeros((8, 64), wl.f32))",
+    "T018 shape": "t = tile.gather(wl.zeros((8, 65), wl.i32))",
+    "T005 scatter": "tile.scatter(wl.zeros((8, 64), wl.i32), wl.zeros((4, 64), wl.bf16))",
+    "T012 axis": "t = tile.gather(wl.zeros((8, 64), wl.i32), axis=2)",
     "T015 space": "wl.fence_async('local')",
     "T004 reduce": THREAD + "wl.copy_async(f32s, y[wl.ds(0, 64), wl.ds(0, 64)], reduce='min')",
     "T004 fill": "def kernel(i: wl.Tensor):\n"

@@ -57,6 +57,10 @@ cluster=False]
     %t: f32<64x128> = wgmma.wait(%acc.3) [pending=0]
     %u: f32<8x16> = shared.load(%o)
     shared.store(%o, %u)
+    %i: i32<8x16> = tile.splat(%z) [shape=(8, 16,)]
+    %g: f32<8x16> = shared.gather(%o, %i) [axis=0]
+    shared.scatter(%o, %g, %i) [axis=1]
+    %q: shared<f32 16x8 @01 (16x8; 4 B; swizzle 0)> = shared.reshape(%o) [shape=(16, 8,)]
     sync.fence_async() [why="to be copied", space="shared"]
     control.one_thread() [per="warp", meet=False] {
       mbarrier.arrive(%bar.1) [count=1]

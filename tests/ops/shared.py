@@ -56,3 +56,71 @@ CASES += [
     for dtype in ("f16", "bf16")
     for turned in (False, True)
 ]
+
+
+@wl.kernel
+def picks(x: wl.Tensor, at: wl.Tensor, y: wl.Tensor, z: wl.Tensor, AXIS: wl.const, S: wl.const):
+    """y = elements of x by index tiles along an axis, z has them in their places; some are
+    outside."""
+    tile = wl.shared((16, 64), x.dtype, swizzle=S)
+    out = wl.shared((16, 64), x.dtype, swizzle=S)
+    tile.store(wl.load(x[wl.ds(0, 16), wl.ds(0, 64)]))
+    out.store(wl.full((16, 64), False if x.dtype == wl.boolean else 0, x.dtype))
+    index = wl.load(at[wl.ds(0, at_rows(AXIS)), wl.ds(0, 40)])
+    found = tile.gather(index, axis=AXIS)
+    wl.store(y[wl.ds(0, at_rows(AXIS)), wl.ds(0, 40)], found)
+    out.scatter(index, found, axis=AXIS - 2)
+    wl.store(z[wl.ds(0, 16), wl.ds(0, 64)], out.load())
+
+
+@wl.function
+def at_rows(AXIS):
+    return 20 if AXIS == 0 else 12
+
+
+def picked(op: str, dtype: str, axis: int, swizzle: int) -> Case:
+    def make(device):
+        x, rng = spread(dtype, (16, 64)), np.random.default_rng(axis)
+        rows, extent = (20, 16) if axis == 0 else (12, 64)
+        if axis == 0:
+            at = np.stack([rng.permutation(rows) for _ in range(40)], 1) - 2
+        else:
+            at = np.stack([rng.permutation(70)[:40] for _ in range(rows)]) - 2
+        i, j = np.nonzero((at >= 0) & (at < extent))
+        places = (at[i, j], j) if axis == 0 else (i, at[i, j])
+        found, z = np.zeros((rows, 40), x.dtype), np.zeros_like(x)
+        found[i, j] = x[places]
+        z[places] = found[i, j]
+        y, out = device.empty(found.shape, x.dtype), device.empty(x.shape, x.dtype)
+        arrays = device.put(x), device.put(at.astype(np.int32)), y, out
+        call = picks.launch(1, warps=2).call(*arrays, AXIS=axis, S=swizzle)
+        return Trial(call, [(y, found), (out, z)])
+
+    return Case(op, dtype, make, f"axis{axis}-swizzle{swizzle}")
+
+
+@wl.kernel
+def reshaped(x: wl.Tensor, y: wl.Tensor):
+    """y is x in rows of another length; through slots of shared memory."""
+    tiles = wl.shared((8, 32), wl.f32, slots=2, swizzle=0)
+    tiles[1].store(wl.load(x[wl.ds(0, 8), wl.ds(0, 32)]))
+    wl.store(y[wl.ds(0, 4), wl.ds(0, 64)], tiles.reshape((4, 64))[1].load())
+
+
+def other_shape(op: str) -> Case:
+    def make(device):
+        x = spread("f32", (8, 32))
+        y = device.empty((4, 64), x.dtype)
+        return Trial(reshaped.launch(1).call(device.put(x), y), [(y, x.reshape(4, 64))])
+
+    return Case(op, "", make)
+
+
+CASES += [
+    picked(f"shared.{name}", dtype, axis, 0)
+    for name in ("gather", "scatter")
+    for dtype in DTYPES
+    for axis in (0, 1)
+]
+CASES += [picked(f"shared.{name}", "f32", 1, 128) for name in ("gather", "scatter")]
+CASES += [picked("shared.gather", "f32", 0, 32), other_shape("shared.reshape")]

@@ -20,7 +20,7 @@ from warploom.language.context import (
     vocabulary,
 )
 from warploom.language.tile import extent_of
-from warploom.language.values import Ds, Tile, index_value, need_dtype, need_tile
+from warploom.language.values import Ds, Tile, core_axis, index_value, need_dtype, need_tile
 
 
 class Owner(Protocol):
@@ -40,7 +40,7 @@ class Owner(Protocol):
 class Shared(Handle):
     """A tile in shared memory, or several slots of one; views of it move nothing."""
 
-    attributes = ("dtype", "shape", "T", "load", "store")
+    attributes = ("dtype", "shape", "T", "load", "store", "gather", "scatter", "reshape")
     hint = "load it to registers: `t = tile.load()`"
 
     def __init__(self, value: Value, item: Owner | None = None) -> None:
@@ -180,6 +180,89 @@ class Shared(Handle):
                 hint=f"cast it: `.cast(wl.{self.dtype})`" if held.shape == self.shape else "",
             )
         builder().add(shared_ops.Store(target=self.value, value=held.value))
+
+    def reshape(self, shape: Any) -> Shared:
+        """A view of the same elements in the same order under another shape, without a move; of a
+        whole tile without a swizzle (`swizzle=0`).
+
+        Executes: nothing.
+        Since: sm_80.
+        """
+        self.check_held()
+        axes = shape if isinstance(shape, tuple | list) else (shape,)
+        extents = tuple(extent_of(n, "shape") for n in axes)
+        kind = self.type
+        if prod(extents) != prod(self.shape):
+            raise Refused("T005", f"{self!r} has no shape {core.shape_text(extents)}")
+        whole = kind.layout.shape == kind.shape and kind.order == tuple(range(len(kind.shape)))
+        if kind.layout.swizzle or not whole:
+            why = "is swizzled" if kind.layout.swizzle else "is a window or turned"
+            raise Refused(
+                "L022",
+                f"{self!r} {why}, so its elements do not lie in the order of another shape",
+                hint="allocate it with swizzle=0, and reshape before taking windows",
+            )
+        return self._view(shared_ops.Reshape(value=self.value, shape=extents))
+
+    def gather(self, index: Tile, axis: int = 0) -> Tile:
+        """Elements at computed coordinates of an axis: for `axis=0`, `tile[index[i, j], j]`; zero
+        where the index is outside.
+
+        Shapes: an i32 tile of the tile's rank, no wider than it on the other axes; the result has
+        its shape.
+        Executes: the role.
+        Since: sm_80.
+        PTX: ld.shared.
+        """
+        at, along = self._index(index, axis)
+        made = shared_ops.Gather(source=self.value, index=at.value, axis=along)
+        return Tile(builder().emit(made))
+
+    def scatter(self, index: Tile, value: Tile, axis: int = 0) -> None:
+        """Write elements to computed coordinates of an axis: for `axis=0`,
+        `tile[index[i, j], j] = value[i, j]`; nothing where the index is outside. Of several for one
+        place one stays.
+
+        Shapes: index and value alike, as in `gather`.
+        Executes: the role.
+        Since: sm_80.
+        PTX: st.shared.
+        """
+        at, along = self._index(index, axis)
+        held = need_tile(value, "value")
+        if held.shape != at.shape or held.dtype != self.dtype:
+            raise Refused(
+                "T005",
+                f"{core.describe(held.value)} does not fit indices of shape "
+                f"{core.shape_text(at.shape)} into {self!r}",
+                argument="value",
+            )
+        made = shared_ops.Scatter(target=self.value, value=held.value, index=at.value, axis=along)
+        builder().add(made)
+
+    def _index(self, index: Tile, axis: int) -> tuple[Tile, int]:
+        """Checked indices, and the axis from 0."""
+        self.check_single()
+        at = need_tile(index, "index")
+        along = core_axis(axis, len(self.shape), repr(self))
+        if at.dtype != i32:
+            raise Refused(
+                "T018", f"an index is an i32, and this tile is {at.dtype}", argument="index"
+            )
+        others = [a for a in range(len(self.shape)) if a != along]
+        fits = len(at.shape) == len(self.shape) and all(
+            at.shape[a] <= self.shape[a] for a in others
+        )
+        if not fits:
+            raise Refused(
+                "T018",
+                f"indices of shape {core.shape_text(at.shape)} along axis {along} do not fit "
+                f"{self!r}",
+                argument="index",
+                hint="give one index an element of the result, no more than the tile has on the "
+                "other axes",
+            )
+        return at, along
 
     def check_single(self) -> None:
         """Refuse several slots, and a tile of an item that was handed back."""

@@ -36,6 +36,8 @@ _ELEMENTWISE = (
     tile.Cast,
     ptx.Compute,
     ptx.Act,
+    shared.Gather,
+    shared.Scatter,
 )
 _FREE = (tile.Splat, tile.Arange)
 _ACCESS_BYTES = 16
@@ -152,7 +154,7 @@ class _Classes:
         for value in filter(_is_tile, op.results):
             self.find(value)
         if isinstance(op, _ELEMENTWISE):
-            self.join(*op.results, *op.operand_values())
+            self.join(*op.results, *(v for v in op.operand_values() if isinstance(v.type, Tile)))
         elif isinstance(op, Loop):
             last = op.body.ops[-1]
             for group in zip(op.inits, op.carried, last.operand_values(), op.results, strict=True):

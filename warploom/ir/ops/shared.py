@@ -5,6 +5,8 @@ A view moves no data. lower_tiles turns buffers and views into byte addresses.
 
 from __future__ import annotations
 
+from math import prod
+
 from warploom.base.dtypes import DType, bf16, boolean, f8e4m3, f8e5m2, f16, f32, i32
 from warploom.ir.layout.shared import SharedLayout
 from warploom.ir.op import (
@@ -137,3 +139,74 @@ class Store(Op):
     def verify(self) -> None:
         s, t = single_of(self.target), tile_of(self.value)
         check(s.shape == t.shape and s.dtype == t.dtype, f"{t} stored to {s}")
+
+
+@op("shared.reshape", stages=_TILE, executes=Actor.WARP)
+class Reshape(Op):
+    """The same elements in the same order under another shape. Without a swizzle, and of whole
+    tiles (or slots) only."""
+
+    value: Value = operand()
+    shape: tuple[int, ...] = attribute()
+
+    def infer(self) -> tuple[Type, ...]:
+        s = shared_of(self.value)
+        check(not s.layout.swizzle, "a swizzled tile has its shape for good")
+        check(s.layout.shape == s.shape, "a window or turned view is no whole tile")
+        check(s.order == tuple(range(len(s.shape))), "a turned view is no whole tile")
+        check(prod(self.shape) == prod(s.shape) and bool(self.shape), f"{s.shape} as {self.shape}")
+        layout = SharedLayout(self.shape, s.dtype.bytes, 0)
+        return (SharedTile(s.dtype, self.shape, layout, tuple(range(len(self.shape))), s.slots),)
+
+
+def _check_index(tile: Value, index: Value, axis: int) -> None:
+    s, i = single_of(tile), tile_of(index)
+    check(0 <= axis < len(s.shape) == len(i.shape), f"axis {axis} of {s}")
+    check(i.dtype == i32, f"indices {i}")
+    fits = all(a == axis or n <= s.shape[a] for a, n in enumerate(i.shape))
+    check(fits, f"indices {i} for {s} along axis {axis}")
+
+
+@op(
+    "shared.gather",
+    stages=_TILE,
+    effects=(Effect.READ_SHARED,),
+    executes=Actor.ROLE,
+    dtypes=_DTYPES,
+)
+class Gather(Op):
+    """In place of each index the element at that coordinate of `axis`, the other coordinates being
+    those of the index itself; zero where the index is outside."""
+
+    source: Value = operand()
+    index: Value = operand()
+    axis: int = attribute()
+
+    def infer(self) -> tuple[Type, ...]:
+        return (Tile(single_of(self.source).dtype, tile_of(self.index).shape),)
+
+    def verify(self) -> None:
+        _check_index(self.source, self.index, self.axis)
+
+
+@op(
+    "shared.scatter",
+    stages=_TILE,
+    effects=(Effect.WRITE_SHARED,),
+    executes=Actor.ROLE,
+    dtypes=_DTYPES,
+)
+class Scatter(Op):
+    """Write each element of `value` to where `shared.gather` would read it; nothing where the index
+    is outside. Of several elements for one place one is written."""
+
+    target: Value = operand()
+    value: Value = operand()
+    index: Value = operand()
+    axis: int = attribute()
+
+    def verify(self) -> None:
+        _check_index(self.target, self.index, self.axis)
+        v, i = tile_of(self.value), tile_of(self.index)
+        check(v.shape == i.shape, f"{v} at {i}")
+        check(v.dtype == single_of(self.target).dtype, f"{v} stored to {self.target}")

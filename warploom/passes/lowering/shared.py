@@ -13,7 +13,7 @@ from warploom.ir.builder import Builder
 from warploom.ir.layout.fragments import WARPGROUP, accumulator, matrix_columns, matrix_rows
 from warploom.ir.layout.layout import Layout
 from warploom.ir.op import Block, Op, Value
-from warploom.ir.ops import cluster, control, mbarrier, shared, shared_memory, sync
+from warploom.ir.ops import cluster, control, mbarrier, registers, shared, shared_memory, sync
 from warploom.ir.types import Barriers, SharedTile
 from warploom.passes.lowering.context import Lowering, SharedPlace, lowers
 from warploom.passes.lowering.exchange import no_padding
@@ -81,18 +81,27 @@ def window(lower: Lowering, op: shared.Window) -> None:
     lower.places[op.result] = moved(lower, lower.places[op.value], shift)
 
 
-def element_offset(lower: Lowering, view: Value, layout: Layout, vec_axis: int, vec: int) -> Value:
-    """Element offsets of a register tile in a shared tile, one a vector group."""
+def element_offset(
+    lower: Lowering,
+    view: Value,
+    layout: Layout,
+    vec_axis: int,
+    vec: int,
+    given: dict[int, Value] | None = None,
+) -> Value:
+    """Element offsets of a register tile in a shared tile, one a vector group. `given` are the
+    coordinates of axes that index tiles hold."""
+    given = given or {}
     kind = type_of(view)
     stored = kind.layout
     rank = len(kind.shape)
     last = kind.order.index(rank - 1)
     groups = [vec if axis == vec_axis else 1 for axis in range(rank)]
-    column = lower.coordinates(layout, last, groups[last])
+    column = given.get(last) or lower.coordinates(layout, last, groups[last])
     row: Value | None = None
     for number in range(rank - 1):
         axis = kind.order.index(number)
-        part = lower.coordinates(layout, axis, groups[axis])
+        part = given.get(axis) or lower.coordinates(layout, axis, groups[axis])
         if row is not None:
             row = lower.binary("mul", row, lower.splat_const(stored.shape[number], i32, rank))
         row = part if row is None else lower.binary("add", row, part)
@@ -205,6 +214,50 @@ def store(lower: Lowering, op: shared.Store) -> None:
             predicate=predicate,
             axis=axis,
             vec=vec,
+        )
+    )
+
+
+@lowers(shared.Reshape)
+def reshape(lower: Lowering, op: shared.Reshape) -> None:
+    lower.places[op.result] = lower.places[op.value]
+
+
+def _indexed(
+    lower: Lowering, op: shared.Gather | shared.Scatter, tile: Value, layout: Layout
+) -> tuple[Value, Value | None]:
+    """Offsets at computed coordinates of one axis, and where these lie in the tile."""
+    rank, index = len(layout.shape), lower.whole(op.index)
+    extent = lower.splat_const(type_of(tile).shape[op.axis], i32, rank)
+    zero = lower.splat_const(0, i32, rank)
+    below = lower.build.emit(registers.Compare(lhs=index, rhs=extent, kind="lt"))
+    above = lower.build.emit(registers.Compare(lhs=index, rhs=zero, kind="ge"))
+    inside = lower.both(lower.binary("and", above, below), no_padding(lower, layout, 1))
+    return element_offset(lower, tile, layout, rank - 1, 1, {op.axis: index}), inside
+
+
+@lowers(shared.Gather)
+def gather(lower: Lowering, op: shared.Gather) -> None:
+    layout = lower.layout(op.result)
+    offset, inside = _indexed(lower, op, op.source, layout)
+    buffer = lower.places[op.source].buffer
+    made = shared_memory.Load(
+        buffer=buffer, offset=offset, predicate=inside, axis=len(layout.shape) - 1
+    )
+    lower.put(op.result, lower.build.emit(made))
+
+
+@lowers(shared.Scatter)
+def scatter(lower: Lowering, op: shared.Scatter) -> None:
+    layout = lower.layout(op.value)
+    offset, inside = _indexed(lower, op, op.target, layout)
+    lower.build.add(
+        shared_memory.Store(
+            buffer=lower.places[op.target].buffer,
+            value=lower.whole(op.value),
+            offset=offset,
+            predicate=lower.both(inside, lower.first_replica(layout)),
+            axis=len(layout.shape) - 1,
         )
     )
 
