@@ -14,6 +14,7 @@ from warploom.ir.ops.scalar import Binary
 from warploom.ir.ops.shared_memory import Address, BufferOp
 
 _ALIGN = 16
+_SCRATCH = "scratch"  # as the rules of lowering call it
 _SHOWN = 6  # parts of a plan that is too large
 
 
@@ -52,7 +53,7 @@ def _too_much(buffers: Iterable[BufferOp], total: int, target: Target) -> Error:
     notes = [f"{_size(b):,} bytes: {_part(b)}" for b in parts[:_SHOWN]]
     if rest := parts[_SHOWN:]:
         notes.append(f"{sum(map(_size, rest)):,} bytes: {len(rest)} smaller parts")
-    limit, name = target.shared_per_block, parts[0].result.name
+    limit, name = target.shared_per_block, _name(parts[0])
     return error(
         "B001",
         f"a block needs {total:,} bytes of shared memory, and {target} has {limit:,}",
@@ -63,10 +64,15 @@ def _too_much(buffers: Iterable[BufferOp], total: int, target: Target) -> Error:
     )
 
 
+def _name(buffer: BufferOp) -> str:
+    """The name of a buffer in the source; none for what lowering makes."""
+    return buffer.result.name if buffer.result.name != _SCRATCH else ""
+
+
 def _part(buffer: BufferOp) -> str:
     """A buffer in words: what the source made, or what threads exchange in a line."""
     held, line = f"{buffer.elements:,} {buffer.dtype}", buffer.loc.line
-    name = buffer.result.name
+    name = _name(buffer)
     return (
         f"`{name}`, {held}, line {line}" if name else f"{held} that threads exchange, line {line}"
     )
