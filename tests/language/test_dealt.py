@@ -118,6 +118,44 @@ def test_what_a_skip_costs():
 
 
 @wl.kernel
+def asks(y: wl.Tensor, n: wl.i32, STAGES: wl.const, INSIDE: wl.const):
+    """Two replicas in turns, each of which asks before it takes: in its turn, or before it."""
+    ring = wl.channel((32,), wl.i32, STAGES, deliver="one")
+    unit = wl.turns(2)
+    with wl.roles():
+        with wl.role("count", warps=1):
+            for k in wl.range(n):
+                ring.send(wl.arange(32) + k)
+        with wl.role("take", warps=2, replicas=2) as r:
+            asked = 0
+            for k in wl.range(n):
+                if k % 2 == r:
+                    if not INSIDE:
+                        asked = asked + wl.where(ring.ready(), 1, 0)
+                    with unit.turn(r):
+                        if INSIDE:
+                            asked = asked + wl.where(ring.ready(), 1, 0)
+                        t = ring.receive()
+                    wl.store(y[k, wl.ds(0, 32)], t)
+                else:
+                    ring.skip(1)
+            wl.store(y[n + r, wl.ds(0, 32)], wl.zeros((32,), wl.i32) + asked)
+
+
+@pytest.mark.parametrize(("stages", "inside"), list(itertools.product([1, 2, 3], [True, False])))
+def test_polls_count_as_takes(device, stages, inside):
+    """A poll outside the turn has no order: there a skip looks at the items, or slots are owned."""
+    y = device.put(np.full((9, 32), -1, np.int32))
+    asks[1](y, 7, stages, inside)
+    found = device.get(y)
+    assert np.array_equal(found[:7], np.arange(32) + np.arange(7)[:, None])
+    assert ((found[7:] >= 0) & (found[7:] <= 4)).all()
+    text = asks.launch(1).call(np.zeros((9, 32), np.int32), 7, stages, inside).text("tile")
+    visits = set(re.findall(r"roles\.skip\(.*visits=(\w+)", text))
+    assert visits == {"False" if inside else "True"}
+
+
+@wl.kernel
 def rotation(y: wl.Tensor, rounds: wl.i32, MORE: wl.const):
     """Three roles of two sizes write their number into a list, one after the other; the first takes
     MORE turns than the others."""

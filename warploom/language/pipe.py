@@ -160,6 +160,7 @@ class Pipe(Joint):
         PTX: mbarrier.test_wait.parity, barrier.cta.red.
         """
         self.join(self.consumers, "ready")
+        self.takes.append(tuple(current().turns))  # a poll from a lap behind would be wrong too
         looks = role_ops.Position(ring=self.taken_ring, stages=self.stages, advances=False)
         slot, phase = (wrap(v) for v in builder().add(looks).results)
         full = self.full[slot].test(phase)

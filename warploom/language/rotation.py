@@ -1,6 +1,7 @@
-"""Whether the replicas of a role that deal the items of a ring among themselves own its slots: each
-replica takes items whose numbers have one remainder modulo the number of replicas, and no two have
-the same. Walks the program of the role, loops and branches included; knows no pipe."""
+"""Whether the replicas of a role that deal the items of a ring among themselves own its slots:
+each replica takes, or asks for, items whose numbers have one remainder modulo the number of
+replicas, and no two have the same. Walks the program of the role, loops and branches included;
+knows no pipe."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ class _Walker:
         """The place after one operation."""
         if isinstance(op, Position) and op.ring == self.ring:
             self.places.add(at)
-            return self.moved(at, (0, 1))
+            return self.moved(at, (0, 1)) if op.advances else at
         if isinstance(op, Skip) and op.ring == self.ring:
             return self.moved(at, self.remainder(op.count))
         if isinstance(op, Loop):
