@@ -133,4 +133,4 @@ CASES += [
     for reduce in kinds
 ]
 CASES += [combined(f"tma.{name}", "f32", "add") for name in ("prefetch", "prefetch_box")]
-CASES += [filled(dtype) for dtype in ("f32", "f16", "bf16")]
+CASES.append(filled("f32"))

@@ -37,7 +37,7 @@ def copy_async(
     """Begin to copy a window of a tensor to a tile in shared memory, or a tile to a window.
 
     To shared memory the bytes complete on `barrier`; in `with ring.put() as …` that is the item's
-    own. What lies outside the tensor arrives as zero (as NaN with `fill="nan"`, floats) and is not
+    own. What lies outside the tensor arrives as zero (as NaN with `fill="nan"`, f32) and is not
     written. A copy to a tensor joins the thread's bulk group: `wl.copy_commit()`, `wl.copy_wait()`;
     with `reduce` each element is combined with the one that is there: "add", "min", "max", "and",
     "or", "xor" of integers (i64: "min", "max"), the first three of f16 and bf16, "add" of f32.

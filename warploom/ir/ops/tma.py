@@ -27,7 +27,8 @@ from warploom.ir.ops.shared import single_of
 _TILE = Stage.TILE | Stage.ROLES
 CACHE = ("", "evict_first", "evict_last", "evict_normal")
 FILL = ("zero", "nan")
-FILL_NAN = ("f16", "bf16", "f32", "f64")
+# Dtypes that an H200 filled with NaN; boxes of 16-bit floats trapped there.
+FILL_NAN = ("f32",)
 _INTEGERS = ("i32", "u32", "i64", "u64")
 # What the engine combines with what is there, by dtype. Source: PTX ISA, cp.reduce.async.bulk.
 REDUCES = {
