@@ -123,3 +123,11 @@ def test_dynamic(device, stages, replicas, blocks):
         turns = np.repeat(np.arange(max(count, 1)) % 7 + 1, 8)[:, None] * (count > 0)
         assert np.array_equal(device.get(y), np.stack([x * turns] * replicas)), count
         assert not device.get(counter).any()
+
+
+def test_dynamic_is_ordered():
+    """Only atomic operations touch the counter: blocks are not ordered among each other."""
+    x, y = np.ones((80, 32), np.float32), np.zeros((2, 80, 32), np.float32)
+    call = drawn.launch(3).call(x, y, np.zeros(1, np.int32), 10, S=2, R=2)
+    found = call.check()
+    assert found.clean, found.text()

@@ -165,7 +165,7 @@ class Dynamic:
             drawn = wl.atomic_add(self.counter[0], 1)
             if drawn == self.count - 1:
                 # One number is drawn for each tile: this was the last of the launch.
-                wl.store(self.counter[0], 0)
+                wl.atomic_exchange(self.counter[0], 0)
             t = drawn + wl.num_programs(0)
             with self.ring.put() as slot:
                 slot.store(wl.full((1,), t, wl.i32))
