@@ -44,9 +44,9 @@ def test_words_that_are_tried_for_a_verb_name_what_there_is() -> None:
         assert find(word) is None, f"{word} is a verb now"
         for verb in re.findall(r"`warploom (\w+)", text):
             assert find(verb) is not None
-    result = warploom("check", "x.py:k")
+    result = warploom("profile", "x.py:k")
     assert (result.returncode, result.stdout) == (2, "")
-    assert "there is no verb `check`; `warploom run KERNEL --checked`" in result.stderr
+    assert "there is no verb `profile`; `warploom trace KERNEL`" in result.stderr
 
 
 def test_version() -> None:

@@ -58,6 +58,22 @@ def find(word: str) -> Found:
     return Found(kernels[name], example)
 
 
+def find_examples(word: str) -> list[Found]:
+    """All examples that a word means: of one kernel, of one example of it (`@name`), or of every
+    kernel in a file or module; raises LaunchError H026."""
+    path, _, example = word.partition("@")
+    _, colon, name = path.rpartition(":")
+    if example or (colon and "/" not in name and "\\" not in name):
+        one = find(word)
+        names = [one.example] if one.example else list(one.kernel.examples) or [""]
+        return [Found(one.kernel, name) for name in names]
+    kernels = [v for v in vars(_module(path)).values() if isinstance(v, Kernel)]
+    found = [Found(kernel, name) for kernel in kernels for name in kernel.examples]
+    if not found:
+        raise error("H026", f"{path} has no kernel with an example", hint=_HINT)
+    return found
+
+
 def _module(place: str) -> ModuleType:
     if place.endswith(".py") or os.sep in place:
         return _from_file(Path(place))

@@ -30,6 +30,7 @@ VERBS = (
     Verb("run", "run a kernel's example, on the simulator or a GPU"),
     Verb("show", "print a kernel at one of its levels: tile, roles, machine, cuda, ptx, sass"),
     Verb("explain", "explain a kernel, an operation or an error code"),
+    Verb("check", "check the order of a kernel's examples on the simulator, on many schedules"),
     Verb("trace", "tell what the roles of a kernel did, when, and what they waited for"),
     Verb("bench", "measure a suite, or judge result files by the bars"),
     Verb("hw", "measure what this GPU can do at most"),
@@ -39,7 +40,6 @@ VERBS = (
 
 # Words that are tried for a verb, and what does what they mean.
 INSTEAD = {
-    "check": "`warploom run KERNEL --checked` checks a run on the simulator",
     "compile": "`warploom show KERNEL --level cuda` (or ptx, sass) compiles without a GPU",
     "profile": "`warploom trace KERNEL` tells what the roles did, `warploom bench` measures suites",
     "debug": "`warploom run KERNEL --break FILE:LINE` stops before a line",

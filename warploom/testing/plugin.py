@@ -6,7 +6,7 @@ where it is not. Which tests run by default is the project's business, not the p
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,20 @@ def golden(request: pytest.FixtureRequest) -> Iterator[Golden]:
     properties = request.node.user_properties
     properties += [(USED, path) for path in one.used]
     properties += [(CHANGED, text) for text in one.differences]
+
+
+@pytest.fixture
+def check() -> Callable[..., None]:
+    """Check a call on many schedules: `check(k.launch(grid).call(…), seeds=20)` fails with the
+    reports of what was found."""
+
+    def checked(call: Any, seeds: int = 20) -> None:
+        __tracebackhide__ = True
+        found = call.check(seeds=seeds)
+        if not found.clean:
+            pytest.fail(found.text(), pytrace=False)
+
+    return checked
 
 
 @pytest.fixture(params=["sim", pytest.param("gpu", marks=pytest.mark.gpu)])
