@@ -38,9 +38,11 @@ def copy_async(
 
     To shared memory the bytes complete on `barrier`; in `with ring.put() as …` that is the item's
     own. What lies outside the tensor arrives as zero (as NaN with `fill="nan"`, f32) and is not
-    written. A copy to a tensor joins the thread's bulk group: `wl.copy_commit()`, `wl.copy_wait()`;
-    with `reduce` each element is combined with the one that is there: "add", "min", "max", "and",
-    "or", "xor" of integers (i64: "min", "max"), the first three of f16 and bf16, "add" of f32.
+    written. Along the contiguous axis a window starts at a multiple of 16 bytes: elsewhere the GPU
+    traps, and the simulator reports M003. A copy to a tensor joins the thread's bulk group:
+    `wl.copy_commit()`, `wl.copy_wait()`; with `reduce` each element is combined with the one that
+    is there: "add", "min", "max", "and", "or", "xor" of integers (i64: "min", "max"), the first
+    three of f16 and bf16, "add" of f32.
     Stand it in `wl.one_thread()`, or in a `put`. `cache`: "", "evict_first", "evict_last",
     "evict_normal".
 

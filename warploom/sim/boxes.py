@@ -110,3 +110,11 @@ def alignment(made: TensorMap, memory: Memory) -> str:
         if memory.shape[axis] > 1 and (step % CHUNK or step < 0):
             return f"its stride along axis {axis} is {step} bytes, no multiple of 16"
     return ""
+
+
+def unaligned_start(first: int, memory: Memory) -> str:
+    """What of a start along the contiguous axis the copy engine cannot take: an H200 traps."""
+    bytes_in = first * memory.itemsize
+    if bytes_in % CHUNK:
+        return f"element {first} along the contiguous axis, byte {bytes_in}"
+    return ""

@@ -100,21 +100,25 @@ class Groups:
     g - 1: it has the rows from offsets[g] to offsets[g + 1], in tiles of BM rows, and `columns`
     tiles a row. Dealt to the blocks of the launch in turn, down the rows of a group first.
 
+    With ALIGN a group's tiles begin at the multiple of it at or before its first row.
+
     An item is the number of a tile, its group, and the first tile of that group and of the next.
     """
 
     offsets: wl.Tensor
     columns: int
     BM: wl.const
+    ALIGN: wl.const = 1
 
     def rows(self, group):
         """From which row to which a group goes."""
         return wl.load(self.offsets[group]), wl.load(self.offsets[group + 1])
 
     def high(self, group):
-        """Tiles of a group one below the other; none beyond the last group."""
+        """Tiles of a group one below the other; none beyond the last group, or of no rows."""
         lo, hi = self.rows(group)
-        return wl.maximum(hi - lo + (self.BM - 1), 0) // self.BM
+        begin = wl.where(lo < hi, lo // self.ALIGN * self.ALIGN, hi)
+        return wl.maximum(hi - begin + (self.BM - 1), 0) // self.BM
 
     def count(self):
         return self.offsets.shape[0] - 1

@@ -13,7 +13,7 @@ from warploom.ir.ops import tma
 from warploom.sim import arithmetic, faults, sync_faults
 from warploom.sim.barriers import Mbarrier
 from warploom.sim.block import BlockState, Load, Store
-from warploom.sim.boxes import CHUNK, Box, alignment, chunks_of, places_of
+from warploom.sim.boxes import CHUNK, Box, alignment, chunks_of, places_of, unaligned_start
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.memory import Memory
 from warploom.sim.registry import simulates
@@ -41,11 +41,17 @@ class Copy:
     def place(self, s: Slots, m: Batch) -> tuple[Box, Any] | None:
         """The box and the chunks of shared memory that it fills; None after a finding."""
         memory: Memory = s[self.tensor]
-        box = Box(self.map, memory, tuple(int(s[c]) for c in self.coordinates))
+        starts = tuple(int(s[c]) for c in self.coordinates)
+        box = Box(self.map, memory, starts)
         address, op = m.state.byte_at(s[self.address]), self.op
         wrong = alignment(self.map, memory)
         if wrong:
             message = f"the copy engine cannot move boxes of `{memory.name}`"
+            sync_faults.misaligned(m, op, message, wrong)
+            return None
+        wrong = unaligned_start(starts[0], memory)
+        if wrong:
+            message = f"a box of `{memory.name}` starts between two multiples of 16 bytes of a row"
             sync_faults.misaligned(m, op, message, wrong)
             return None
         row = self.map.box[0] * memory.itemsize

@@ -27,15 +27,17 @@ def grouped_rows(
     """c[m, n] = Σ_k a[m, k]·b[g, k, n] for the rows m from offsets[g] to offsets[g + 1] of each
     group g; sums in f32, one cast at the end.
 
-    The constants are those of `gemm`. The copy engine does not stop where a group ends: rows of the
-    next one are read and multiplied, and a tile that has such rows is written from registers.
+    The constants are those of `gemm`. The copy engine does not stop where a group ends, and starts
+    at multiples of 16 bytes along the contiguous axis: rows of other groups are read and
+    multiplied, and a tile that has such rows is written from registers.
     """
+    ALIGN = 16 // a.dtype.bytes if A_T else 1
     M = BM // MATH
     tile_a = wl.shared((BK, BM) if A_T else (BM, BK), a.dtype)
     tile_b = wl.shared((BN, BK) if B_T else (BK, BN), b.dtype)
     ring = wl.pipe(STAGES, slots=[tile_a, tile_b])
     out = None if DIRECT else wl.pipe(2, slots=[wl.shared((M, EN), c.dtype)], to=wl.copy_engine)
-    K, groups = a.shape[1], Groups(offsets, (c.shape[1] + BN - 1) // BN, BM)
+    K, groups = a.shape[1], Groups(offsets, (c.shape[1] + BN - 1) // BN, BM, ALIGN)
     wl.launch_dependents()
     wl.wait_for_previous()
     with wl.roles():
@@ -45,33 +47,40 @@ def grouped_rows(
                 lo, _ = groups.rows(group)
                 for k in wl.range(0, K, BK):
                     with ring.put() as (sa, sb):
-                        brought(a, 0, lo + i * BM, k, sa, A_T, 1)
+                        brought(a, 0, lo // ALIGN * ALIGN + i * BM, k, sa, A_T, 1)
                         brought(b, group, k, j * BN, sb, B_T, 0)
         with wl.role("math", warps=4, replicas=MATH) as r:
             for item in wl.tiles(groups):
                 group, i, j = groups.place(item)
                 lo, hi = groups.rows(group)
                 sums = Held(summed(ring, 0, K, r, A_T, B_T, M, BN, BK, STAGES))
-                row, column = i * BM + r * M, j * BN
-                if not DIRECT and lo + (i + 1) * BM <= hi:
+                top = lo // ALIGN * ALIGN + i * BM
+                row, column = top + r * M, j * BN
+                if not DIRECT and lo <= top and top + BM <= hi:
                     target = (c, out, EN, False)
-                    written(sums, M, BN, NOTHING, (0, lo + row, column), target)
+                    written(sums, M, BN, NOTHING, (0, row, column), target)
                 else:
                     target = (c.rows(lo, hi), None, EN, True)
-                    written(sums, M, BN, NOTHING, (0, row, column), target)
+                    written(sums, M, BN, NOTHING, (0, row - lo, column), target)
 
 
 @wl.function
-def cleared(tile, COUNTS_ROWS, count):
-    """Make zero of a shared tile what is not among the first `count` rows, or columns."""
+def cleared(tile, COUNTS_ROWS, first, end):
+    """Make zero of a shared tile what is not among its rows, or columns, from `first` to `end`."""
     ROWS, COLUMNS = tile.shape
     for e in wl.unroll(ROWS // 16):
         part = tile[wl.ds(e * 16, 16), :]
-        if COUNTS_ROWS:
-            kept = (wl.arange(16) + e * 16 < count)[:, None]
-        else:
-            kept = (wl.arange(COLUMNS) < count)[None, :]
-        part.store(wl.where(kept, part.load(), 0.0))
+        at = wl.arange(16) + e * 16 if COUNTS_ROWS else wl.arange(COLUMNS)
+        kept = (at >= first) & (at < end)
+        part.store(wl.where(kept[:, None] if COUNTS_ROWS else kept[None, :], part.load(), 0.0))
+
+
+@wl.function
+def steps(offsets, group, ALIGN):
+    """Where along K a group begins and ends, and where the copy engine begins: at a multiple of
+    ALIGN; nothing is brought for an empty group."""
+    lo, hi = wl.load(offsets[group]), wl.load(offsets[group + 1])
+    return lo, hi, wl.where(lo < hi, lo // ALIGN * ALIGN, hi)
 
 
 @wl.kernel
@@ -93,9 +102,11 @@ def grouped_depth(
     """c[g, m, n] = Σ_k a[m, k]·b[k, n] over k from offsets[g] to offsets[g + 1] of each group g;
     sums in f32, one cast at the end. An empty group gives zeros.
 
-    The copy engine does not stop where a group ends: what it brings of the next one is made zero in
-    shared memory, by the one replica that multiplies.
+    The copy engine does not stop where a group ends, and starts at multiples of 16 bytes along the
+    contiguous axis: what it brings of other groups is made zero in shared memory, by the one
+    replica that multiplies.
     """
+    ALIGN = 16 // a.dtype.bytes if B_T or not A_T else 1
     tile_a = wl.shared((BK, BM) if A_T else (BM, BK), a.dtype)
     tile_b = wl.shared((BN, BK) if B_T else (BK, BN), b.dtype)
     ring = wl.pipe(STAGES, slots=[tile_a, tile_b])
@@ -108,26 +119,22 @@ def grouped_depth(
         with wl.role("load", warps=1):
             for t in wl.tiles(grid):
                 group, i, j = grid.place(t)
-                for k in wl.range(wl.load(offsets[group]), wl.load(offsets[group + 1]), BK):
+                _, hi, begin = steps(offsets, group, ALIGN)
+                for k in wl.range(begin, hi, BK):
                     with ring.put() as (sa, sb):
                         brought(a, 0, i * BM, k, sa, A_T, 1)
                         brought(b, 0, k, j * BN, sb, B_T, 0)
         with wl.role("math", warps=4):
             for t in wl.tiles(grid):
                 group, i, j = grid.place(t)
-                lo, hi = wl.load(offsets[group]), wl.load(offsets[group + 1])
-                whole = lo + wl.maximum(hi - lo, 0) // BK * BK
+                lo, hi, begin = steps(offsets, group, ALIGN)
                 acc = wl.zeros((BM, BN), wl.f32)
-                for _ in wl.range(lo, whole, BK):
+                for k in wl.range(begin, hi, BK):
                     item = ring.take()
                     sa, sb = item
-                    acc = wl.dot_async(sa.T if A_T else sa, sb.T if B_T else sb, acc)
-                    item.release(after=acc, behind=1 if STAGES > 1 else 0)
-                if whole < hi:
-                    item = ring.take()
-                    sa, sb = item
-                    cleared(sa, A_T, hi - whole)
-                    cleared(sb, not B_T, hi - whole)
+                    if (k < lo) | (k + BK > hi):
+                        cleared(sa, A_T, lo - k, hi - k)
+                        cleared(sb, not B_T, lo - k, hi - k)
                     acc = wl.dot_async(sa.T if A_T else sa, sb.T if B_T else sb, acc)
                     item.release(after=acc, behind=1 if STAGES > 1 else 0)
                 sums, target = Held(acc.wait()), (c, out, EN, DIRECT)
