@@ -131,8 +131,8 @@ class Plan:
         self.first = int(self.elements.reshape(-1)[0])
         self.lo, self.hi = int(self.elements.min()), int(self.elements.max())
         self.shape = self.elements.shape[:-3], self.elements.shape[-2:]
-        # Offsets that differ among blocks (a gather's) are no sum that leaves blocks out, even where
-        # they count evenly.
+        # Offsets that differ among blocks (a gather's) are no sum that leaves blocks out, though
+        # they may count evenly.
         digits = _digits(self.elements) if self.elements.shape[-3] == 1 else None
         self.front: tuple[tuple[int, int], ...] | None = None
         self.back: tuple[tuple[int, int], ...] = ()
