@@ -20,8 +20,15 @@ MOST_ROWS = 6
 
 
 def figures_table(files: Sequence[Path]) -> str:
-    """A Markdown table, one line a row, lost ones included. A ratio above 1: ours is better."""
-    records = [record for record in map(read, files) if record["suite"] not in LESSONS]
+    """A Markdown table, one line a row, lost ones included. A ratio above 1: ours is better.
+
+    What runs without a GPU stands there once, as the first machine measured it: two cores.
+    """
+    records = []
+    for record in map(read, files):
+        again = any(record["suite"] == other["suite"] for other in records)
+        if record["suite"] not in LESSONS and not again:
+            records.append(record)
     lines = [line for record in records for line in _lines(record)]
     return HEADER + "".join(lines) if lines else EMPTY
 
