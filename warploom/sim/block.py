@@ -137,7 +137,6 @@ class BlockState:
         "batch",
         "booking",
         "cluster",
-        "ledger",
         "made",
         "named",
         "placed",
@@ -154,7 +153,6 @@ class BlockState:
         self.barriers: dict[int, Mbarrier] = {}
         self.named: dict[int, NamedBarrier] = {}
         self.booking: Any = None  # in checked mode
-        self.ledger = None
         self.placed = t.placed
         self.signallers = t.signallers
         self.pool = 0

@@ -19,7 +19,6 @@ from warploom.ir.ops.registers import regs_of
 from warploom.ir.types import Regs
 from warploom.sim import faults
 from warploom.sim.accesses import Place
-from warploom.sim.boxes import CHUNK
 from warploom.sim.faults import matters
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.memory import read, read_where
@@ -412,13 +411,11 @@ def _stored(
 ) -> Step:
     """Storing to shared memory is no output: the memory becomes as written as the value."""
     access, value = Shared(t, op), t.slot(op.value)
-    rank, waits = _rank(op.value), t.waits
+    rank = _rank(op.value)
 
     def step(s: Slots, m: Batch) -> None:
         at = access.place(s, m)
         _addresses(m, op, at, access.offset, access.predicate)
-        if waits and m.state.ledger is not None:
-            m.state.ledger.write(m, op, _chunks(at))
         if at.memory.shadow is None:
             return
         good, shadow = written(at.memory), m.shadow[value]
@@ -429,15 +426,6 @@ def _stored(
         put(Place(at.memory.shadow, at.plan, at.span, at.mask), state)
 
     return step
-
-
-def _chunks(at: Place) -> np.ndarray:
-    """The 16-byte chunks of shared memory that an access touches."""
-    places = at.plan.elements + at.span.shift
-    if at.mask is not None:
-        places, flags = np.broadcast_arrays(places, dense(at.mask))
-        places = places[flags]
-    return np.unique(places * at.memory.itemsize // CHUNK)
 
 
 @shadows(global_memory.LoadScalar)

@@ -77,8 +77,6 @@ def load_bytes(t: Translator, op: bulk.LoadBytes) -> Step:
         if m.arena.written is not None:
             chunks_of(m.arena.written)[places] = 0  # in flight from here on
         for _ in range(copies):
-            if m.state.ledger is not None:
-                m.state.ledger.begin_write(m, op, places)
             m.state.cluster.resident.loads.append(_load(m, op, barrier, _arrival(m, run, places)))
 
     return step
@@ -98,8 +96,6 @@ def _arrival(m: Batch, run: Run, places: slice) -> Callable[[], None]:
             if memory.shadow is not None:
                 state = memory.shadow.flat[run.part]
             chunks_of(m.arena.written)[places] = chunks_of(state.view(np.uint8))
-        if m.state.ledger is not None:
-            m.state.ledger.end_write(places)
 
     return arrive
 
@@ -119,8 +115,6 @@ def store_bytes(t: Translator, op: bulk.StoreBytes) -> Step:
             faults.read_only(m, op, memory)
             return
         for _ in range(copies):
-            if m.state.ledger is not None:
-                m.state.ledger.begin_read(m, op, places)
             made = Store(m, op, _reading(m, op, memory, places), _writing(op, run))
             m.actor.bulk.open.append(made)
 
@@ -136,8 +130,6 @@ def _reading(
             if not flags.all():
                 chunk = int((~flags.all(axis=1)).argmax())
                 sync_faults.unwritten(m, op, "is stored here", (places.start + chunk) * CHUNK)
-        if m.state.ledger is not None:
-            m.state.ledger.end_read(places)
         return np.array(chunks_of(m.arena.raw)[places]).view(memory.flat.dtype)
 
     return read

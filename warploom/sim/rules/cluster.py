@@ -63,11 +63,8 @@ def at_peer(m: Batch, op: Op, there: int) -> tuple[BlockState | None, int]:
 @simulates(cluster.Arrive)
 def arrive(t: Translator, op: cluster.Arrive) -> Step:
     a, count = t.slot(op.barrier), op.count * t.acting
-    every_warp = t.acting >= t.warps
 
     def step(s: Slots, m: Batch) -> None:
-        if every_warp and m.state.ledger is not None:
-            m.state.ledger.meet(m.actor.number)
         block, address = at_peer(m, op, int(s[a]))
         if block is not None:
             arrive_at(m, op, block, address, count)
@@ -96,8 +93,6 @@ class Together:
 def sync(t: Translator, op: cluster.Sync) -> Step:
     def start(s: Slots, m: Batch) -> Run:
         m.barriers[0] += 1
-        if m.state.ledger is not None:
-            m.state.ledger.meet(m.actor.number)
         wait = Together(op, m.state.cluster)
         m.state.cluster.gather(m.actor)
         if not wait.ready():

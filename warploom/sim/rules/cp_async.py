@@ -78,8 +78,6 @@ def copy_groups(t: Translator, op: cp_async.CopyGroups) -> Step:
         if target.memory.shadow is not None:
             zero = np.zeros((1,) * target.plan.elements.ndim, target.memory.shadow.flat.dtype)
             put(Place(target.memory.shadow, target.plan, target.span, target.mask), zero)
-        if m.state.ledger is not None:
-            m.state.ledger.begin_threads(m, op, chunks)
         made = ThreadCopy(m, op, lambda: _read(source), _writing(m, op, source, target, chunks))
         m.actor.copies.open.append(made)
 
@@ -105,8 +103,6 @@ def _writing(
 ) -> Any:
     def write(held: np.ndarray) -> None:
         put(target, held)
-        if m.state.ledger is not None:
-            m.state.ledger.end_threads(m, op, chunks)
         shadow = target.memory.shadow
         if shadow is None:
             return
@@ -169,6 +165,4 @@ def _arrive(
 ) -> None:
     for copy in before:
         copy.finish()
-    if m.state.ledger is not None:
-        m.state.ledger.meet(m.actor.number)  # each thread signals what it has copied itself
     add_arrivals(m, op, barrier, count)

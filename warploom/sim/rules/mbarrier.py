@@ -50,11 +50,8 @@ def init(t: Translator, op: mbarrier.Init) -> Step:
 @simulates(mbarrier.Arrive)
 def arrive(t: Translator, op: mbarrier.Arrive) -> Step:
     a, count = t.slot(op.barrier), op.count * t.acting
-    every_warp = t.acting >= t.warps
 
     def step(s: Slots, m: Batch) -> None:
-        if every_warp and m.state.ledger is not None:
-            m.state.ledger.meet(m.actor.number)
         barrier = barrier_at(m, op, s[a])
         if barrier is not None:
             add_arrivals(m, op, barrier, count)

@@ -31,8 +31,6 @@ def barrier(t: Translator, op: sync.Barrier) -> Step:
 
     def alone(s: Slots, m: Batch) -> None:
         m.barriers[0] += 1
-        if m.state.ledger is not None:
-            m.state.ledger.meet(m.actor.number)
         number = op.id + (m.actor.replica if op.per_replica else 0)
         named = m.state.named.setdefault(number, NamedBarrier())
         if m.actor.role:
@@ -51,8 +49,6 @@ def agree(t: Translator, op: sync.Agree) -> Step:
     def step(s: Slots, m: Batch) -> None:
         s[d] = s[a]
         m.barriers[0] += 1
-        if m.state.ledger is not None:
-            m.state.ledger.meet(m.actor.number)
 
     return step
 
@@ -77,8 +73,6 @@ class Meeting:
 def _meeting(op: sync.Barrier, own: int) -> Step:
     def start(s: Slots, m: Batch) -> Run:
         m.barriers[0] += 1
-        if m.state.ledger is not None:
-            m.state.ledger.meet(m.actor.number)
         number = op.id + (m.actor.replica if op.per_replica else 0)
         named = m.state.named.setdefault(number, NamedBarrier())
         if _overfull(m, op, named, own):
@@ -99,8 +93,6 @@ def arrive(t: Translator, op: sync.Arrive) -> Step | None:
         return None
 
     def step(s: Slots, m: Batch) -> None:
-        if m.state.ledger is not None:
-            m.state.ledger.meet(m.actor.number)
         named = m.state.named.setdefault(op.id, NamedBarrier())
         if not _overfull(m, op, named, own):
             named.users.add(m.actor.name(m.state.replicas[m.actor.role]))
@@ -126,17 +118,8 @@ def warp_sync(t: Translator, op: sync.WarpSync) -> None:
 
 
 @simulates(sync.FenceAsync)
-def fence_async(t: Translator, op: sync.FenceAsync) -> Step | None:
-    """Accesses take place in program order here; checked mode asks for the fence."""
-    if not t.waits or op.space == "global":
-        return None
-    one_thread = t.acting < t.warps
-
-    def step(s: Slots, m: Batch) -> None:
-        if m.state.ledger is not None:
-            m.state.ledger.fence(one_thread)
-
-    return step
+def fence_async(t: Translator, op: sync.FenceAsync) -> None:
+    """Accesses take place in program order here; checked mode asks for the fence (`order`)."""
 
 
 @simulates(sync.Fence)

@@ -136,8 +136,6 @@ def _issue(
     there = block.batch
     if there.arena.written is not None:
         chunks_of(there.arena.written)[places] = 0  # in flight from here on
-    if block.ledger is not None:
-        block.ledger.begin_write(m, op, places)
     load = Load(m, op, box.size, block, barrier, _arrival(there, box, places, nan))
     block.cluster.resident.loads.append(load)
 
@@ -154,8 +152,6 @@ def _arrival(m: Batch, box: Box, places: Any, nan: bool) -> Callable[[], None]:
             if shadow is not None:
                 state = box.gather(shadow, good)
             chunks_of(m.arena.written)[places] = _chunks(state)
-        if m.state.ledger is not None:
-            m.state.ledger.end_write(places)
 
     return arrive
 
@@ -185,8 +181,6 @@ def store_box(t: Translator, op: tma.StoreBox) -> Step:
             faults.read_only(m, op, box.memory)
             return
         for _ in range(copies):
-            if m.state.ledger is not None:
-                m.state.ledger.begin_read(m, op, places)
             made = Store(m, op, _reading(m, op, box, places), _writing(op, box))
             m.actor.bulk.open.append(made)
 
@@ -201,8 +195,6 @@ def _reading(m: Batch, op: tma.StoreBox, box: Box, places: Any) -> Callable[[], 
                 chunk = int((~flags.all(axis=1)).argmax())
                 first = np.arange(len(m.arena.raw) // CHUNK)[places][chunk] * CHUNK
                 sync_faults.unwritten(m, op, "is stored here", int(first))
-        if m.state.ledger is not None:
-            m.state.ledger.end_read(places)
         held = np.array(chunks_of(m.arena.raw)[places])
         return held.view(box.memory.flat.dtype).reshape(box.shape)
 

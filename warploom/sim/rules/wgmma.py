@@ -111,19 +111,14 @@ def _reading(
     m: Batch, op: Op, operand: Operand, address: int, dtype: DType
 ) -> Callable[[], np.ndarray] | None:
     """An operand that is read later; None where it leaves shared memory."""
-    ledger = m.state.ledger
     at, last = places(operand, address)
     # Bits that a descriptor has no place for would change its other numbers.
     if last > m.pitch or address >> MATRIX_BITS:
         sync_faults.outside(m, op, "an operand", address, last - address)
         return None
-    if ledger is not None:
-        ledger.begin_read(m, op, at)
 
     def read() -> np.ndarray:
         raw, written = m.arena.raw, m.arena.written
-        if ledger is not None:
-            ledger.end_read(at)
         if written is not None:
             flags = written.reshape(-1, CHUNK)[at].all(axis=-1)
             if not flags.all():
