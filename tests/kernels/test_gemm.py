@@ -291,8 +291,8 @@ def test_a_measured_tile_wins(tmp_path, monkeypatch):
 def test_committed_tables_name_tiles_that_fit():
     for sms in (132,):
         for key, chosen in config.measured(sms).items():
-            layout, width, _ = key.split("/")
-            stage = (chosen.BM + chosen.BN) * chosen.BK * 2
+            *eight_bits, layout, width, _ = key.split("/")
+            stage = (chosen.BM + chosen.BN) * chosen.BK * (1 if eight_bits else 2)
             slices = 2 * chosen.BM * chosen.EN * int(width)
             slices *= chosen.MATH if chosen.PINGPONG else 1
             assert stage * chosen.STAGES + slices <= 227 * 1024
