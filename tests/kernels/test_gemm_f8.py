@@ -53,15 +53,16 @@ def test_shapes(device, close, m, n, k, out):
     close(run(device, a, b, out), reference.matmul(a, b.T), bound)
 
 
-@pytest.mark.parametrize("rows", [64, 128, 256])
-@pytest.mark.parametrize("columns", [16, 64, 96, 192])
+# 256 rows of 192 columns are more sums than registers.
+TILES = [(r, c) for r in (64, 128, 256) for c in (16, 64, 96, 192) if (r, c) != (256, 192)]
+
+
+@pytest.mark.parametrize(("rows", "columns"), TILES)
 @pytest.mark.parametrize("promote", [0, 128, 256])
 def test_tiles(device, rows, columns, promote):
     """Every element of every tile comes from its own row and column, in one tile or several."""
     shape = config.Shape(rows + 8, columns + 8, 160, False, True, 4, 132, 1, 1, promote)
     fitting = {(c.BM, c.BN): c for c in config.candidates(shape)}
-    if (rows, columns) not in fitting:
-        pytest.skip("a tile that is no candidate")
     a, b = integers((rows + 8, 160), E4M3), integers((columns + 8, 160), E4M3, 1)
     made = run(device, a, b, promote=promote, config=fitting[rows, columns])
     assert np.array_equal(made, reference.matmul(a, b.T))
