@@ -14,7 +14,7 @@ import warploom as wl
 from warploom.base.errors import CompileError, Error
 from warploom.bench import machine, stream_read
 from warploom.kernels import gemm
-from warploom.runtime import driver
+from warploom.runtime import driver, streams
 
 READ_BYTES, READ_ROUNDS = 1 << 30, 20
 # The first is short of the power limit, the second meets it.
@@ -91,7 +91,7 @@ def _rate(shape: tuple[int, int, int], dtype: str, device: int) -> tuple[float, 
 def _seconds(graph: Any, device: int) -> float:
     """Seconds of one replay."""
     stream = driver.current_stream(device, "")
-    start, end = driver.Event(device), driver.Event(device)
+    start, end = streams.Event(device), streams.Event(device)
     start.record(stream)
     graph.replay(stream)
     end.record(stream)

@@ -1,4 +1,4 @@
-"""The CUDA driver: devices, memory, modules, launches, streams, graphs.
+"""The CUDA driver: devices, memory, modules, launches. Streams and graphs: `streams`.
 
 With `nvrtc.py` the only module that imports `cuda`, and that at the first call: importing Warploom
 and compiling never touch the driver. Knows no kernel: a launch is an entry, sizes, packed words.
@@ -226,7 +226,7 @@ def allocate(device: int, size: int) -> int:
 
 def free(device: int, address: int) -> None:
     """Give memory back; waits for the work that uses it. Silent while Python is going down."""
-    if address and not sys.is_finalizing() and _state.pid == os.getpid():
+    if address and is_alive():
         with Current(device):
             api().cuMemFree(address)
 
@@ -251,6 +251,11 @@ def copy_out(device: int, address: int, target: np.ndarray) -> None:
 def used_devices() -> tuple[int, ...]:
     """The GPUs that this process has used through here."""
     return tuple(_state.contexts)
+
+
+def is_alive() -> bool:
+    """Whether handles of this process may still be given back: not in a fork, not at its end."""
+    return not sys.is_finalizing() and _state.pid == os.getpid()
 
 
 def synchronize(device: int = 0) -> None:
@@ -463,80 +468,3 @@ def current_stream(device: int, source: str) -> int:
         return torch._C._cuda_getCurrentRawStream(device)
     except AttributeError:
         return torch.cuda.current_stream(device).cuda_stream
-
-
-# Streams and graphs --------------------------------------------------------------------------
-
-
-class Capture:
-    """A stream of its own whose launches are recorded into a graph instead of run."""
-
-    def __init__(self, device: int) -> None:
-        cuda = api()
-        self.device = device
-        with Current(device):
-            flag = cuda.CUstream_flags.CU_STREAM_NON_BLOCKING
-            self.stream = call(cuda.cuStreamCreate(int(flag)), "making a stream")
-            # Other threads may go on allocating and loading while this one records.
-            mode = cuda.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-            call(cuda.cuStreamBeginCapture(self.stream, mode), "beginning the capture")
-
-    def end(self) -> Any:
-        """The executable graph; the stream is gone afterwards."""
-        cuda = api()
-        with Current(self.device):
-            graph = call(cuda.cuStreamEndCapture(self.stream), "ending the capture")
-            executable = call(cuda.cuGraphInstantiate(graph, 0), "making the graph")
-            cuda.cuGraphDestroy(graph)
-            cuda.cuStreamDestroy(self.stream)
-        return executable
-
-    def abandon(self) -> None:
-        """End a capture whose recording failed."""
-        cuda = api()
-        with Current(self.device):
-            _, graph = cuda.cuStreamEndCapture(self.stream)
-            if graph is not None and int(graph):
-                cuda.cuGraphDestroy(graph)
-            cuda.cuStreamDestroy(self.stream)
-
-
-def launch_graph(executable: Any, device: int, stream: int) -> None:
-    """Launch an executable graph."""
-    cuda = api()
-    with Current(device):
-        (status,) = cuda.cuGraphLaunch(executable, stream)
-    if status != 0:
-        call((status,), "the launch of the graph")
-
-
-def destroy_graph(executable: Any) -> None:
-    """Give an executable graph back."""
-    if not sys.is_finalizing() and _state.pid == os.getpid():
-        api().cuGraphExecDestroy(executable)
-
-
-class Event:
-    """A point in a stream, to measure time between two."""
-
-    def __init__(self, device: int) -> None:
-        self.device = device
-        with Current(device):
-            self.handle = call(api().cuEventCreate(0), "making an event")
-
-    def record(self, stream: int) -> None:
-        """Mark the point behind everything launched so far."""
-        with Current(self.device):
-            call(api().cuEventRecord(self.handle, stream), "recording an event")
-
-    def seconds_since(self, earlier: Event) -> float:
-        """Seconds from another event to this one; waits for it."""
-        cuda = api()
-        with Current(self.device):
-            call(cuda.cuEventSynchronize(self.handle), "waiting for an event")
-            done = cuda.cuEventElapsedTime(earlier.handle, self.handle)
-            return float(call(done, "measuring")) / 1000.0
-
-    def __del__(self) -> None:
-        if not sys.is_finalizing() and _state.pid == os.getpid():
-            api().cuEventDestroy(self.handle)

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 
 from warploom.base.errors import error
-from warploom.runtime import driver
+from warploom.runtime import driver, streams
 from warploom.runtime.arrays import SIM
 
 
@@ -60,7 +60,7 @@ class Graph:
         self._executable: Any = None
         if self.place != SIM:
             self._executable = _capture(launches, int(self.place[4:]))
-            weakref.finalize(self, driver.destroy_graph, self._executable).atexit = False
+            weakref.finalize(self, streams.destroy_graph, self._executable).atexit = False
 
     @property
     def launches(self) -> int:
@@ -82,11 +82,11 @@ class Graph:
         if chosen is None:
             source = "torch" if any(one.source == "torch" for one in self._held) else ""
             chosen = driver.current_stream(device, source)
-        driver.launch_graph(self._executable, device, chosen)
+        streams.launch_graph(self._executable, device, chosen)
 
 
 def _capture(launches: list[Replay], device: int) -> Any:
-    capture = driver.Capture(device)
+    capture = streams.Capture(device)
     try:
         for launch in launches:
             launch.run(int(capture.stream))

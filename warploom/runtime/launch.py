@@ -13,7 +13,7 @@ from warploom.base.errors import Error, error, error_of
 from warploom.frontend.stops import Stop
 from warploom.runtime import arguments as binding
 from warploom.runtime import compile as compiler
-from warploom.runtime import driver, places
+from warploom.runtime import driver, places, streams
 from warploom.runtime import trace as tracing
 from warploom.runtime.arguments import Arguments
 from warploom.runtime.arrays import SIM
@@ -221,7 +221,7 @@ class Call:
         driver.synchronize(device)
         samples = []
         for _ in range(rounds):
-            start, end = driver.Event(device), driver.Event(device)
+            start, end = streams.Event(device), streams.Event(device)
             start.record(stream)
             for _ in range(repeats):
                 bound.run(stream)
