@@ -12,12 +12,11 @@ from warploom.kernels.gemm import kernel, operands
 from warploom.kernels.gemm.config import Config, Shape, choose
 from warploom.kernels.gemm.grouped import grouped_matmul
 from warploom.kernels.gemm.split import kernel as split_kernel
-from warploom.runtime import arrays, driver, memory, workspace
+from warploom.runtime import arrays, memory, workspace
 from warploom.runtime.arrays import View
 
 __all__ = ["Config", "Shape", "choose", "grouped_matmul", "matmul", "shape_of"]
 
-_SIMULATED_SMS = 132
 # Products of 8-bit floats that the matrix unit adds up by itself: one step of the kernel, and what
 # costs a result of 16 bits less than a tenth of its rounding.
 STEP, PROMOTE_16 = 128, 1024
@@ -214,12 +213,11 @@ def shape_of(a: Any, b: Any, out: Any, promote: int | None = None) -> Shape:
 
 
 def _shape(a: View, b: View, out: View, promote: int) -> Shape:
-    on_sim = a.place == arrays.SIM
     return Shape(
         *(a.shape[-2], b.shape[-1], a.shape[-1]),
         *(operands.along_rows(a), operands.along_rows(b)),
         out.dtype.bytes,
-        _SIMULATED_SMS if on_sim else driver.facts(a.device).multiprocessors,
+        operands.multiprocessors(a),
         out.shape[0] if len(out.shape) == 3 else 1,
         a.dtype.bytes,
         promote,

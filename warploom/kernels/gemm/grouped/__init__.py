@@ -11,11 +11,10 @@ from warploom.interop.operators import Operator, Result, declare
 from warploom.kernels import arguments
 from warploom.kernels.gemm import config, operands
 from warploom.kernels.gemm.grouped import kernel
-from warploom.runtime import argument_class, arrays, driver, memory
-from warploom.runtime.arrays import SIM, View
+from warploom.runtime import argument_class, arrays, memory
+from warploom.runtime.arrays import View
 
 _CALL = "grouped_matmul"
-_SIMULATED_SMS = 132
 # With so few rows a group or less, tiles of 64 rows waste less than they cost.
 _FEW = 96
 # The axes of `a`, `b` and `out` by the form of the call.
@@ -43,12 +42,11 @@ def grouped_matmul(a: Any, b: Any, offsets: Any, out: Any = None, *, dtype: Any 
     """
     views = {name: arrays.read(x, name) for name, x in (("a", a), ("b", b), ("offsets", offsets))}
     form = _form(views)
-    size = _sizes(views, form)
     if out is None:
         shape, element = _result({**views, "dtype": dtype})
         out = memory.empty_like(a, shape, element)
     views["out"] = arrays.read(out, "out")
-    _sizes(views, form)
+    size = _sizes(views, form)
     _check(views, size)
     if form is _COLUMNS:
         # outᵀ = bᵀ · aᵀ, group by group: columns become rows.
@@ -122,7 +120,7 @@ def _rows(views: Mapping[str, View], groups: int) -> None:
     few = rows <= _FEW * groups
     chosen = config.fitted(64 if few else 128, min(256, wide), 1 if few else 2, out.dtype.bytes)
     most = (arguments.ceil_div(rows, chosen.BM) + groups) * arguments.ceil_div(columns, chosen.BN)
-    kernel.grouped_rows.launch(min(_sms(a), most))(
+    kernel.grouped_rows.launch(min(operands.multiprocessors(a), most))(
         *(a, b, out, views["offsets"]),
         **_constants(chosen, views, "MATH"),
     )
@@ -135,7 +133,7 @@ def _depth(views: Mapping[str, View], groups: int) -> None:
     wide = min(128, 64 * arguments.ceil_div(columns, 64))
     chosen = config.fitted(64 if rows <= 64 else 128, wide, 1, out.dtype.bytes)
     most = groups * arguments.ceil_div(rows, chosen.BM) * arguments.ceil_div(columns, chosen.BN)
-    kernel.grouped_depth.launch(min(_sms(a), most))(
+    kernel.grouped_depth.launch(min(operands.multiprocessors(a), most))(
         *(a, views["b"], out, views["offsets"]),
         **_constants(chosen, views, "GROUP"),
     )
@@ -150,10 +148,6 @@ def _constants(chosen: config.Config, views: Mapping[str, View], *more: str) -> 
         "B_T": operands.along_rows(views["b"]),
         "DIRECT": bool(operands.obstacle("out", out)) or operands.fast_axis(out) != -1,
     }
-
-
-def _sms(a: View) -> int:
-    return _SIMULATED_SMS if a.place == SIM else driver.facts(a.device).multiprocessors
 
 
 declare(
