@@ -31,11 +31,6 @@ class RoleBudget:
     used: int | None
     local_bytes: int | None
 
-    @property
-    def threads(self) -> int:
-        """Threads of all replicas."""
-        return 32 * self.warps * self.replicas
-
 
 @dataclass(frozen=True, slots=True)
 class Part:

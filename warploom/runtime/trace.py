@@ -4,7 +4,7 @@ timeline; how events get into a kernel is the business of `passes.insert_trace`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,20 +65,7 @@ class Trace:
 
     def json(self) -> dict[str, Any]:
         """The trace as plain data."""
-        rows = [
-            {
-                "block": r.block,
-                "role": r.role,
-                "replica": r.replica,
-                "clock": r.clock,
-                "event": r.event,
-                "what": r.what,
-                "waited": r.waited,
-                "file": r.file,
-                "line": r.line,
-            }
-            for r in self.rows
-        ]
+        rows = [asdict(row) for row in self.rows]
         return {"kernel": self.kernel, "unit": self.unit, "rows": rows, "full": self.full}
 
     def text(self) -> str:

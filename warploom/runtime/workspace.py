@@ -80,7 +80,8 @@ def _zeros(device: int, count: int) -> Any:
     """Counters that nobody else has."""
     arena, used = _arenas.get(device, (None, 0))
     if arena is None or used + count > arena.size:
-        _full.append(arena)
+        if arena is not None:
+            _full.append(arena)
         arena, used = memory.to_device(np.zeros(max(_ARENA, count), i32.numpy), device), 0
         driver.synchronize(device)
     _arenas[device] = arena, used + count
