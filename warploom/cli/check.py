@@ -4,10 +4,10 @@ Knows nothing of what is checked: `runtime.findings` has the verdict.
 """
 
 import argparse
-import os
 import sys
 from typing import Any
 
+from warploom.base.diagnostics import wants_colour
 from warploom.base.errors import error
 from warploom.cli import json_file, kernel_name
 from warploom.cli.verbs import FINE, NO
@@ -44,10 +44,9 @@ def run(options: argparse.Namespace) -> int:
             findings.example = found.example
             verdicts.append(findings)
             if options.json != "-":
-                ansi = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
                 print(f"{found.title}: {findings.verdict} ({options.seeds} schedules)")
                 if not findings.clean:
-                    print("\n" + findings.text(ansi=ansi) + "\n")
+                    print("\n" + findings.text(ansi=wants_colour(sys.stdout)) + "\n")
     clean = all(v.clean for v in verdicts)
     if options.json:
         whole = {"schema": SCHEMA, "verdict": "clean" if clean else "findings"}

@@ -4,13 +4,13 @@ Prints what the kernel printed and a line for each array that it wrote.
 """
 
 import argparse
-import os
 import sys
 import time
 from typing import Any
 
 import numpy as np
 
+from warploom.base.diagnostics import wants_colour
 from warploom.base.errors import error
 from warploom.cli import json_file, kernel_name
 from warploom.cli.verbs import FINE, NO
@@ -103,7 +103,7 @@ def _checked(found: kernel_name.Found, call: Call, options: argparse.Namespace) 
     if options.json:
         json_file.write(options.json, findings.json())
     if options.json != "-":
-        print(findings.text(ansi=sys.stdout.isatty() and not os.environ.get("NO_COLOR")))
+        print(findings.text(ansi=wants_colour(sys.stdout)))
     return FINE if findings.clean else NO
 
 
