@@ -1,10 +1,15 @@
 """What suites offer without measuring: names of rows, and the kernel that measures reading."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from warploom.bench import suites
+from warploom.bench import machine, suites
+from warploom.bench.case import Context
 from warploom.bench.kernel import read_all
+from warploom.bench.record import Row
+from warploom.bench.suites import gemm
 
 
 @pytest.mark.parametrize("name", suites.NAMES)
@@ -27,3 +32,31 @@ def test_the_read_kernel_reads_everything_once(count: int) -> None:
 
 def test_the_read_kernels_example_is_clean() -> None:
     assert read_all.example_call().check().clean
+
+
+def graph_of(seconds: float) -> SimpleNamespace:
+    return SimpleNamespace(seconds=lambda: seconds, products=100, replay=lambda: None)
+
+
+@pytest.mark.parametrize(("name", "of_limit"), [("h200", 0.1011), ("abacus", None)])
+def test_products_are_judged_by_the_limit_of_their_machine(
+    monkeypatch: pytest.MonkeyPatch, name: str, of_limit: float | None
+) -> None:
+    monkeypatch.setattr(machine, "name", lambda: name)
+    monkeypatch.setattr(machine, "clock_mhz", lambda: 1700)
+    row, context = Row("bf16", "TFLOP/s", "higher", limit="bf16", rounds=3), Context("gpu", 0)
+    sides = {"ours": graph_of(2e-2), "cublas": graph_of(1e-2)}
+    gemm.time_in_turn(row, sides, (10_000, 10_000, 10_000), context)
+    assert (row.ours, row.rivals, row.clock_mhz) == (100.0, {"cublas": 200.0}, 1700)
+    assert row.of_limit == of_limit
+    assert context.limits == (
+        {} if of_limit is None else {"bf16": {"value": 989, "unit": "TFLOP/s"}}
+    )
+
+
+@pytest.mark.parametrize(("ours", "status"), [(0.0105, "ok"), (0.02, "wrong"), (np.nan, "wrong")])
+def test_a_product_is_right_if_it_is_as_near_as_the_rivals(ours: float, status: str) -> None:
+    row, held = Row("bf16", "TFLOP/s", "higher"), SimpleNamespace(ours=ours, theirs=0.01)
+    errors = SimpleNamespace(error=lambda made, held: made)
+    assert gemm.is_right(row, "bf16", held, errors) == (status == "ok")
+    assert row.status == status and row.rival_error == 0.01

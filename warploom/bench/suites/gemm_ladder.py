@@ -12,9 +12,8 @@ from typing import Any
 
 from warploom.bench import machine
 from warploom.bench.case import Context
-from warploom.bench.measure import alternate, summary
 from warploom.bench.record import Row
-from warploom.bench.suites.gemm import HALF_UNIT, WORSE, busy_clock
+from warploom.bench.suites.gemm import is_right, time_in_turn
 
 DEVICE = "gpu"
 LIMIT_S = 60.0
@@ -56,17 +55,6 @@ def measure(case: str, context: Context) -> Row:
         "ours": torch_gemm.Graph(lambda x: product(x.a, x.b.t(), x.ours), sets, LEAST_S),
         "cublas": torch_gemm.Graph(torch_gemm.cublas, sets, LEAST_S),
     }
-    error, other = (torch_gemm.error(made, sets[-1]) for made in (sets[-1].ours, sets[-1].theirs))
-    row.error, row.rival_error = error, other
-    if not error <= max(WORSE * other, HALF_UNIT["bf16"]):
-        row.status, row.note = "wrong", f"off by {error:.3g}, cuBLAS by {other:.3g}"
-        return row
-    samples = alternate({name: graph.seconds for name, graph in graphs.items()}, ROUNDS)
-    row.clock_mhz = busy_clock(graphs["ours"])
-    rate = {name: [2e-12 * m * n * k / s for s in taken] for name, taken in samples.items()}
-    row.ours, row.spread = summary(rate["ours"])
-    row.rivals = {"cublas": summary(rate["cublas"])[0]}
-    most = machine.facts("h200")["matrix_bf16"]["value"]
-    context.limits["bf16"] = {"value": most, "unit": "TFLOP/s"}
-    row.of_limit = round(row.ours / most, 4)
+    if is_right(row, "bf16", sets[-1], torch_gemm):
+        time_in_turn(row, graphs, (m, n, k), context)
     return row
