@@ -162,8 +162,7 @@ from warploom.base.target import SM_90A
 from warploom.codegen.emitter import emit
 from warploom.kernels.attention.kernel import decode_merge
 from warploom.runtime.compile import machine_kernel
-call = decode_merge.example_call()
-kernel = machine_kernel(decode_merge.request(call.arguments, call.launcher.warps), SM_90A)
+kernel = machine_kernel(decode_merge.example_call().request, SM_90A)
 print(hashlib.sha256(emit(kernel, SM_90A).text.encode()).hexdigest())
 """
 

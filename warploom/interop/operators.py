@@ -58,9 +58,7 @@ class Operator:
         """The arguments that the kernels write, as their IR says."""
         found = set[str]()
         for kernel in self.kernels:
-            call = kernel.example_call()
-            request = kernel.request(call.arguments, call.launcher.warps, call.launcher.cluster)
-            made = tile_kernel(request)
+            made = tile_kernel(kernel.example_call().request)
             found |= {made.params[index].name for index in made.written}
         return frozenset(self.names.get(name, name) for name in found) - {*self.scratch}
 
