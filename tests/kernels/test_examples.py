@@ -92,7 +92,7 @@ def test_each_step_multiplies(device, path, shape):
     assert np.array_equal(device.get(c), a.astype(np.float64) @ b.T.astype(np.float64))
 
 
-def test_each_step_is_a_little_longer_than_the_one_before():
+def test_steps_are_numbered_and_short():
     """One idea a step, each small enough to read: what is new shows in a diff."""
     assert [path.stem.partition("_")[0] for path in STEPS] == [f"v{i}" for i in range(len(STEPS))]
     for path in STEPS:
