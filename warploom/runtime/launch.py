@@ -183,7 +183,7 @@ class Call:
         """Make the launch while its roles note what they do and when; the events of the first
         `blocks` blocks, up to `events` of each role.
 
-        Noting takes some 30 cycles of the thread that notes. Raises what the launch raises.
+        Noting takes cycles of the thread that notes. Raises what the launch raises.
         """
         return tracing.trace(self, blocks, events)
 

@@ -241,8 +241,8 @@ def threefold(shape: Shape) -> Iterator[Config]:
 
 def shared_out(shape: Shape, most: int) -> Iterator[Config]:
     """The `most` best tiles by estimate, each in the same number of pieces along K: then the blocks
-    at work read the same part of the operands at a time. (Shares of any size were measured to take
-    twice as long on 1152x2304x16384: what one block reads, no other finds in the L2.)"""
+    at work read the same part of the operands at a time: what one block of shares of any size
+    reads, no other finds in the L2."""
     found: list[Config] = []
     for chosen in (*candidates(shape), *swapped(shape)):
         tiles, steps = chosen.tiles(shape.m, shape.n), -(-shape.k // chosen.BK)
