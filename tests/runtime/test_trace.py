@@ -162,6 +162,27 @@ def test_the_tables(device):
     assert len(data["rows"]) == len(trace) and data["unit"] == unit and data["full"] == []
 
 
+@wl.kernel
+def after_the_other(flags: wl.Tensor):
+    if wl.program_id(0) == 0:
+        wl.signal(flags[0], 1)
+    else:
+        wl.wait(flags[0], at_least=1)
+
+
+def test_a_launch_that_is_refused_is_not_traced(device):
+    flags = device.put(np.zeros(1, np.int32))
+    for ways, code in (({}, "H040"), ({"cooperative": True, "pdl": True}, "H032")):
+        launch = after_the_other.launch(2, **ways)
+        for attempt in (launch.call(flags).run, launch.call(flags).trace):
+            with pytest.raises(LaunchError) as refused:
+                attempt()
+            assert refused.value.code == code
+    assert not device.get(flags).any()
+    after_the_other.launch(2, cooperative=True).call(flags).trace()
+    assert device.get(flags).tolist() == [1]
+
+
 def test_the_option_tells_after_each_launch(device, capsys):
     x = double_call(device, 2)[1]
     traced = doubled.options(trace=True)

@@ -106,10 +106,10 @@ class Launcher:
         arguments = binding.bind(kernel.name, kernel.signature, args, kwargs)
         variant = kernel.variant(arguments, self.warps, self.cluster)
         binding.check_written(kernel.name, arguments, variant.written)
-        self._check_ways(variant)
+        self.check_ways(variant)
         return arguments, variant
 
-    def _check_ways(self, variant: Variant) -> None:
+    def check_ways(self, variant: Variant) -> None:
         """Refuse a launch that the kernel cannot stand."""
         name = self.kernel.name
         if self.ways.pdl and not variant.dependent:

@@ -132,6 +132,7 @@ def trace(call: Call, blocks: int, events: int) -> Trace:
     given = _with_trace(held, buffer)
     built = variants.build(request, held.place)
     binding.check_written(request.name, given, built.written)
+    launcher.check_ways(built)
     built.launch(launcher.grid, given, launcher.stream, launcher.ways)
     if on_gpu:
         driver.synchronize(places.gpu_number(held.place))
