@@ -212,6 +212,23 @@ def test_what_is_refused(golden):
     golden("\n".join(texts))
 
 
+@pytest.mark.parametrize(("depth", "promote"), [(96, 128), (256, 128), (96, 256)])
+def test_steps_that_sums_do_not_end_with_are_refused(depth, promote):
+    """The roles would count the items of a sum differently, and wait for ever."""
+    a = np.zeros((64, 512), E4M3)
+    chosen = config.Config(64, 64, 64, 2, 1, BK=depth)
+    with pytest.raises(ShapeError, match=f"BK = {depth}, and sums are promoted after {promote}"):
+        gemm.matmul(a, a.T, promote=promote, config=chosen)
+
+
+@pytest.mark.parametrize(("depth", "promote"), [(64, 128), (96, 0), (256, 256), (32, 384)])
+def test_steps_that_sums_end_with(device, depth, promote):
+    a, b = integers((72, 528), E4M3), integers((64, 528), E4M3, 1)
+    chosen = config.Config(64, 64, 64, 2, 1, BK=depth)
+    made = run(device, a, b, promote=promote, config=chosen)
+    assert np.array_equal(made, reference.matmul(a, b.T))
+
+
 def test_promotion_halves_no_bits():
     """Both ways of adding have the bound; the simulator's f32 sums differ by f32 roundings only."""
     a, b = draw((64, 1024), E4M3), draw((64, 1024), E4M3, 1)

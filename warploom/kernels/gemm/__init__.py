@@ -125,7 +125,14 @@ def _configured(
 ) -> Config:
     if config is None:
         return choose(shape, batch_invariant)
-    return Config.given("matmul", config)
+    chosen = Config.given("matmul", config)
+    arguments.require(
+        shape.promote % chosen.BK == 0,
+        "matmul",
+        f"`config` has BK = {chosen.BK}, and sums are promoted after {shape.promote} products",
+        hint=f"BK divides {shape.promote}; or pass another `promote`",
+    )
+    return chosen
 
 
 def _plain(views: Mapping[str, View], scales: Mapping[str, Any], activation: Any) -> None:
