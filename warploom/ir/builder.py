@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from warploom.base.dtypes import DType, i32
 from warploom.ir.op import UNKNOWN, Block, Loc, Op, Value
+from warploom.ir.ops.control import OneThread, Yield
 from warploom.ir.ops.scalar import Const
 
 T = TypeVar("T", bound=Op)
@@ -48,6 +49,14 @@ class Builder:
             yield block
         finally:
             self.block = outer
+
+    @contextmanager
+    def one_thread(self, per: str = "role", *, meet: bool = False) -> Iterator[OneThread]:
+        """Append to what one thread of the role does, or of each of its warps (`OneThread`)."""
+        made = self.add(OneThread(per=per, meet=meet, body=Block()))
+        with self.inside(made.body):
+            yield made
+            self.add(Yield(values=()))
 
     @contextmanager
     def at(self, loc: Loc) -> Iterator[None]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from warploom.ir.op import Block, Value
+from warploom.ir.op import Value
 from warploom.ir.ops import cluster as cluster_ops
-from warploom.ir.ops import control, mbarrier, sync
+from warploom.ir.ops import mbarrier, sync
 from warploom.language.cluster import rank_value
 from warploom.language.context import (
     Handle,
@@ -133,11 +133,8 @@ def _arrive(made: mbarrier.Arrive | cluster_ops.Arrive, per: str) -> None:
     if current().alone or per == "thread":
         builder().add(made)
         return
-    body = Block()
-    builder().add(control.OneThread(per=per, meet=per == "role", body=body))
-    with builder().inside(body):
+    with builder().one_thread(per, meet=per == "role"):
         builder().add(made)
-        builder().add(control.Yield(values=()))
 
 
 def _constant(name: str, number: Any, least: int) -> None:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from warploom.ir.op import Block
-from warploom.ir.ops import control, wgmma
 from warploom.ir.ops import roles as role_ops
+from warploom.ir.ops import wgmma
 from warploom.language.context import Handle, Refused, builder, current
 from warploom.language.product import Pending
 from warploom.language.regions import Region
@@ -103,11 +102,8 @@ class Item(Handle):
             if self.pipe.sharing is not None:
                 self.pipe.sharing.note(back)
             return
-        body = Block()
-        builder().add(control.OneThread(per="warp", body=body))
-        with builder().inside(body):
+        with builder().one_thread("warp"):
             self.pipe.hand_back(self.slot, ordered)
-            builder().add(control.Yield(values=()))
 
     def _retire(self, after: Pending | None, behind: int) -> None:
         """Wait for the products that have read what goes back; how many groups may stay in flight

@@ -10,9 +10,9 @@ from typing import Any
 
 from warploom.base.dtypes import i32
 from warploom.ir.op import Block, Op
-from warploom.ir.ops import control, tma
 from warploom.ir.ops import roles as role_ops
 from warploom.ir.ops import shared as shared_ops
+from warploom.ir.ops import tma
 from warploom.language import core
 from warploom.language.context import Refused, builder, current
 from warploom.language.regions import Region
@@ -158,9 +158,6 @@ def outbound(stages: int, buffers: Sequence[Shared]) -> Outbound:
 
 
 def _by_one_thread(ops: list[Op]) -> None:
-    body = Block()
-    builder().add(control.OneThread(body=body))
-    with builder().inside(body):
+    with builder().one_thread():
         for op in ops:
             builder().add(op)
-        builder().add(control.Yield(values=()))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from warploom.base.dtypes import i32
-from warploom.ir.op import Block, Value
+from warploom.ir.op import Value
 from warploom.ir.ops import control, mbarrier
 from warploom.ir.ops import roles as role_ops
 from warploom.language import core
@@ -129,29 +129,23 @@ class Turns(Joint):
     def hand_over(self, player: Player) -> None:
         """Let the next participant go on that has not ended; oneself where all others have."""
         who = player.number()
-        body = Block()
         build = builder()
-        made = build.add(control.OneThread(per="warp", body=body))
-        with build.inside(body):
+        with build.one_thread("warp") as made:
             target = who
             for step in reversed(range(1, self.count)):
                 other = core.binary("mod", core.binary("add", who, step), self.count)
                 gone = self.gone[wrap(other)].test(0)
                 target = core.select(gone.value, target, other)
             build.add(mbarrier.Arrive(barrier=self.go[wrap(target)].one()))
-            build.add(control.Yield(values=()))
         self.hand_overs.append(made)
 
     def end(self, player: Player) -> None:
         """The last turn of a participant: all know of it before the next turn begins."""
         self.begin(player)
         who = player.number()
-        body = Block()
         build = builder()
-        build.add(control.OneThread(body=body))
-        with build.inside(body):
+        with build.one_thread():
             build.add(mbarrier.Arrive(barrier=self.gone[wrap(who)].one()))
-            build.add(control.Yield(values=()))
         self.hand_over(player)
 
     # ---- when all roles are known ----------------------------------------------------------

@@ -14,7 +14,7 @@ from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Op, Value
 from warploom.ir.ops import mbarrier, scalar, wgmma
 from warploom.ir.ops.cluster import ArrivePeers
-from warploom.ir.ops.control import For, If, Loop, OneThread, Yield
+from warploom.ir.ops.control import For, If, Loop, Yield
 from warploom.ir.ops.roles import HandBack, Position, Skip, Split
 from warploom.ir.types import Scalar, Uniformity
 
@@ -268,12 +268,9 @@ def _only_if(build: Builder, condition: Value) -> Iterator[None]:
 
 def _arrive(build: Builder, op: HandBack | Skip, slot: Value) -> None:
     """One arrival a warp of the role."""
-    body = Block()
-    with build.inside(body):
+    with build.one_thread("warp"):
         barrier = build.emit(mbarrier.At(barriers=op.empty, index=slot))
         if op.steps == (0,):
             build.add(mbarrier.Arrive(barrier=barrier))
         else:
             build.add(ArrivePeers(barrier=barrier, steps=op.steps, ordered=op.ordered))
-        build.add(Yield(values=()))
-    build.add(OneThread(per="warp", body=body))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from warploom.ir.op import Block, Op, Value
+from warploom.ir.op import Op, Value
 from warploom.ir.ops import flags
-from warploom.ir.ops.control import OneThread, Yield
 from warploom.passes.lowering.context import Lowering, lowers
 from warploom.passes.lowering.memory import base_of, indices_in_bounds, view_of
 
@@ -50,8 +49,5 @@ def _by_one_thread(lower: Lowering, made: Op, alone: bool, meet: bool) -> None:
     if alone:
         lower.build.add(made)
         return
-    body = Block()
-    with lower.build.inside(body):
+    with lower.build.one_thread(meet=meet):
         lower.build.add(made)
-        lower.build.add(Yield(values=()))
-    lower.build.add(OneThread(meet=meet, body=body))
