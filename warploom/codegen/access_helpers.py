@@ -9,9 +9,7 @@ from dataclasses import dataclass
 
 from warploom.base.dtypes import DType
 from warploom.codegen.c_types import NARROW, c_type, memory_type
-from warploom.codegen.prelude import CACHE_POLICY, INLINE, Helper, Prelude
-
-_PREDICATE = "{{ .reg .pred p; setp.ne.b32 p, %{n}, 0; @p {body} }}"
+from warploom.codegen.prelude import CACHE_POLICY, INLINE, Helper, Prelude, predicated
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +119,7 @@ def _load(
     last = f", %{words.count + 1 + bool(guard)}" if policy else ""
     body = f"{instruction}{_vector(words)} {_registers(words, 0)}, [%{words.count}]{last};"
     if guard:
-        body = _PREDICATE.format(n=words.count + 1, body=body)
+        body = predicated(body, words.count + 1)
     outputs = ", ".join(f'"{"+" if guard else "="}{words.constraint}"({n})' for n in names)
     inputs = operand + (', "r"((int)p)' if guard else "") + (f", {policy}" if policy else "")
     clobber = ' : "memory"' if ordered else ""
@@ -165,7 +163,7 @@ def _store(
     last = f", %{words.count + 1 + bool(guard)}" if policy else ""
     body = f"{instruction}{_vector(words)} [%0], {_registers(words, 1)}{last};"
     if guard:
-        body = _PREDICATE.format(n=words.count + 1, body=body)
+        body = predicated(body, words.count + 1)
     inputs = [operand, *(f'"{words.constraint}"({n})' for n in names)]
     if guard:
         inputs.append('"r"((int)p)')
@@ -223,7 +221,7 @@ def prefetch(prelude: Prelude, dtype: DType, level: str, *, guard: bool) -> str:
     name = f"prefetch_{level}_{dtype.name}"
     body = f"prefetch.global.{level} [%0];"
     if guard:
-        body = _PREDICATE.format(n=1, body=body)
+        body = predicated(body, 1)
     operands = '"l"(at)' + (', "r"((int)p)' if guard else "")
     parameters = f"const {memory_type(dtype)}* at" + (", bool p" if guard else "")
     text = f'{INLINE} void {name}({parameters}) {{\n  asm volatile("{body}" :: {operands});\n}}'

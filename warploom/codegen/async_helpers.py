@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from warploom.base.dtypes import DType
 from warploom.codegen.c_types import NARROW, memory_type
-from warploom.codegen.prelude import CACHE_POLICY, INLINE, Helper, Prelude
+from warploom.codegen.prelude import CACHE_POLICY, INLINE, Helper, Prelude, predicated
 
 _AXES = "xyzuv"
 
@@ -261,10 +261,7 @@ def _load_box(name: str, rank: int, multicast: bool, cache: str) -> Helper:
         text += f", %{len(operands)}"
         operands.append('"h"((unsigned short)blocks)')
         more = ", int blocks"
-    if cache:
-        form += ".L2::cache_hint"
-        text += f", %{len(operands)}"
-        operands.append(f'"l"(0x{CACHE_POLICY[cache]:x}ull)')
+    form, text = _with_policy(form, text, operands, cache)
     signature = f"u32 at, const TensorMap& map, {parameters}, u32 barrier{more}"
     return _copy(name, signature, form + text, operands)
 
@@ -277,10 +274,7 @@ def _store_box(name: str, rank: int, reduce: str, cache: str) -> Helper:
     form = f"{verb}.async.bulk.tensor.{rank}d.global.shared::cta"
     form += f".{reduce}.bulk_group" if reduce else ".bulk_group"
     text = f" [%1, {{{box}}}], [%0]"
-    if cache:
-        form += ".L2::cache_hint"
-        text += f", %{len(operands)}"
-        operands.append(f'"l"(0x{CACHE_POLICY[cache]:x}ull)')
+    form, text = _with_policy(form, text, operands, cache)
     return _copy(name, f"const TensorMap& map, {parameters}, u32 at", form + text, operands)
 
 
@@ -305,12 +299,14 @@ def _prefetch_box(name: str, rank: int, cache: str) -> Helper:
     box = ", ".join(f"%{1 + n}" for n in range(rank))
     form = f"cp.async.bulk.prefetch.tensor.{rank}d.L2.global"
     text = f" [%0, {{{box}}}]"
-    if cache:
-        form, text = _with_policy(form, text, operands, cache)
+    form, text = _with_policy(form, text, operands, cache)
     return _copy(name, f"const TensorMap& map, {parameters}", form + text, operands)
 
 
 def _with_policy(form: str, text: str, operands: list[str], cache: str) -> tuple[str, str]:
+    """An instruction and its operands under a policy of the second-level cache, if there is one."""
+    if not cache:
+        return form, text
     operands.append(f'"l"(0x{CACHE_POLICY[cache]:x}ull)')
     return f"{form}.L2::cache_hint", f"{text}, %{len(operands) - 1}"
 
@@ -330,7 +326,7 @@ def copy_group(prelude: Prelude, dtype: DType, vec: int, *, inside: bool, guard:
         operands.append(f'"r"(inside ? {size} : 0)')
         parameters += ", bool inside"
     if guard:
-        body = f"{{ .reg .pred p; setp.ne.b32 p, %{len(operands)}, 0; @p {body} }}"
+        body = predicated(body, len(operands))
         operands.append('"r"((int)acts)')
         parameters += ", bool acts"
     text = (
@@ -363,8 +359,7 @@ def load_bytes(prelude: Prelude, dtype: DType, cache: str) -> str:
     form = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
     operands = ['"r"(at)', '"l"(from)', '"r"(bytes)', '"r"(barrier)']
     text = " [%0], [%1], %2, [%3]"
-    if cache:
-        form, text = _with_policy(form, text, operands, cache)
+    form, text = _with_policy(form, text, operands, cache)
     parameters = f"u32 at, const {memory_type(dtype)}* from, int bytes, u32 barrier"
     prelude.make(f"{name} {dtype}", lambda: _copy(name, parameters, form + text, operands))
     return name
@@ -378,8 +373,7 @@ def store_bytes(prelude: Prelude, dtype: DType, reduce: str, cache: str) -> str:
     form = f"{verb}.async.bulk.global.shared::cta.bulk_group"
     operands = ['"r"(at)', '"l"(to)', '"r"(bytes)']
     text = " [%1], [%0], %2"
-    if cache:
-        form, text = _with_policy(form, text, operands, cache)
+    form, text = _with_policy(form, text, operands, cache)
     if reduce:
         group = 0 if reduce == "add" else 1 if reduce in ("min", "max") else 2
         form += f".{reduce}.{_REDUCED[dtype.name][group]}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from warploom.base.dtypes import DType
 from warploom.codegen.c_types import c_type, memory_type
-from warploom.codegen.prelude import INLINE, Helper, Prelude
+from warploom.codegen.prelude import INLINE, Helper, Prelude, predicated
 
 SCOPES = {"block": "cta", "cluster": "cluster", "gpu": "gpu", "system": "sys"}
 _WORDS = {"exchange": "exch", "cas": "cas"}
@@ -56,8 +56,7 @@ def _helper(
     if guarded:
         parameters.append("bool p")
         inputs.append('"r"((int)p)')
-        test = f"setp.ne.b32 p, %{first + 1 + len(names)}, 0;"
-        body = f"{{ .reg .pred p; {test} @p {body} }}"
+        body = predicated(body, first + 1 + len(names))
     output = "" if bare else f'"+{constraint}"(old)'
     asm = f'asm volatile("{body}" : {output} : {", ".join(inputs)} : "memory");'
     head = f"{INLINE} {'void' if bare else c} {name}({', '.join(parameters)}) {{"

@@ -18,6 +18,13 @@ CACHE_POLICY = {
     "evict_first": 0x12F0000000000000,
     "evict_last": 0x14F0000000000000,
 }
+
+
+def predicated(body: str, operand: int) -> str:
+    """The asm of an instruction that acts only where the operand of this number is not 0."""
+    return f"{{ .reg .pred p; setp.ne.b32 p, %{operand}, 0; @p {body} }}"
+
+
 # What stands before all functions.
 _TYPES = ("UNROLL", "NOUNROLL", "u32", "u64", *NARROW, "TensorMap")
 
