@@ -9,7 +9,7 @@ from warploom.base.diagnostics import Span
 from warploom.base.errors import Error, error
 from warploom.base.target import Target
 from warploom.ir import cluster as shape
-from warploom.ir.kernel import Kernel
+from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Effect, Op, Value
 from warploom.ir.ops import cluster, scalar
 from warploom.ir.ops.control import For, If, Loop, OneThread, While
@@ -182,13 +182,7 @@ def _by_replica(meetings: object) -> bool:
 
 
 def _syncs(block: Block) -> list[cluster.Sync]:
-    found: list[cluster.Sync] = []
-    for op in block.ops:
-        if isinstance(op, cluster.Sync):
-            found.append(op)
-        for inner in op.regions():
-            found += _syncs(inner)
-    return found
+    return [op for op in walk(block) if isinstance(op, cluster.Sync)]
 
 
 def _meetings(block: Block) -> _Meetings:
