@@ -15,6 +15,7 @@ from warploom.language.context import (
     builder,
     current,
     need_all_threads,
+    need_count,
     need_one_thread,
     need_top,
     vocabulary,
@@ -54,7 +55,7 @@ class Barrier(Handle):
         Since: sm_90.
         PTX: mbarrier.arrive.
         """
-        _constant("count", count, 1)
+        need_count("count", count, 1)
         _arrive(mbarrier.Arrive(barrier=self.one(), count=count), per)
 
     def expect(self, bytes: int) -> None:
@@ -64,7 +65,7 @@ class Barrier(Handle):
         Since: sm_90.
         PTX: mbarrier.arrive.expect_tx.
         """
-        _constant("bytes", bytes, 0)
+        need_count("bytes", bytes, 0)
         need_one_thread("announce these bytes")
         builder().add(mbarrier.Expect(barrier=self.one(), bytes=bytes))
 
@@ -122,7 +123,7 @@ class RemoteBarrier(Handle):
         Since: sm_90.
         PTX: mbarrier.arrive.release.cluster.shared::cluster.
         """
-        _constant("count", count, 1)
+        need_count("count", count, 1)
         _arrive(cluster_ops.Arrive(barrier=self.value, count=count), per)
 
 
@@ -137,11 +138,6 @@ def _arrive(made: mbarrier.Arrive | cluster_ops.Arrive, per: str) -> None:
         builder().add(made)
 
 
-def _constant(name: str, number: Any, least: int) -> None:
-    if isinstance(number, bool) or not isinstance(number, int) or number < least:
-        raise Refused("F027", f"`{name}` is a constant from {least} up", argument=name)
-
-
 @vocabulary
 def barrier(count: int = 1, arrivals: int = 1) -> Barrier:
     """`count` mbarriers in shared memory whose phases take `arrivals` arrivals each.
@@ -153,8 +149,8 @@ def barrier(count: int = 1, arrivals: int = 1) -> Barrier:
     Since: sm_90.
     PTX: mbarrier.init.
     """
-    _constant("count", count, 1)
-    _constant("arrivals", arrivals, 1)
+    need_count("count", count, 1)
+    need_count("arrivals", arrivals, 1)
     need_top("a barrier")
     made = mbarrier.Alloc(count=count, arrivals=arrivals)
     return Barrier(builder().emit(made), count)
@@ -205,7 +201,7 @@ def named_barrier(threads: int) -> NamedBarrier:
     Since: sm_80.
     PTX: bar.sync, bar.arrive.
     """
-    _constant("threads", threads, 32)
+    need_count("threads", threads, 32)
     if threads % 32:
         raise Refused(
             "P028",

@@ -88,8 +88,8 @@ class Refused(Exception):
 class Building:
     """One kernel under construction. `written` holds the parameters that it stores to, `copies`
     counts the bodies of compile-time loops, `top` is the block of what the whole block does,
-    `cluster` is
-    its number of blocks a cluster, `alone` says that one thread does what is being read."""
+    `cluster` is the shape of the launch's clusters, `alone` says that one thread does what is being
+    read."""
 
     builder: Builder
     facts: ScalarFacts = field(default_factory=ScalarFacts)
@@ -160,6 +160,15 @@ def need_top(what: str) -> None:
             f"{what} is made inside {where}",
             hint="make it at the top level of the kernel, before `wl.roles()`",
         )
+
+
+def need_count(name: str, number: Any, least: int, most: int | None = None) -> int:
+    """Refuse an argument that is not a constant integer from `least` up, to `most` if given."""
+    fits = isinstance(number, int) and not isinstance(number, bool)
+    if not fits or number < least or (most is not None and number > most):
+        bound = "up" if most is None else f"to {most}"
+        raise Refused("F027", f"`{name}` is a constant from {least} {bound}", argument=name)
+    return number
 
 
 def need_one_thread(what: str) -> None:

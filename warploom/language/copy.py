@@ -15,6 +15,7 @@ from warploom.language.context import (
     Refused,
     builder,
     need_all_threads,
+    need_count,
     need_one_thread,
     vocabulary,
 )
@@ -143,6 +144,11 @@ def _completes_on(tile: Shared, barrier: Barrier | None, blocks: Value | None = 
                 hint="give `barrier=`, or copy inside `with ring.put() as …`",
             )
         return put.announce(tile, blocks).one()
+    return _one(barrier)
+
+
+def _one(barrier: Any) -> Value:
+    """An argument that must be a single mbarrier."""
     if not isinstance(barrier, Barrier):
         raise Refused(
             "T015", f"`barrier` is an mbarrier, not {kind_of(barrier)}", argument="barrier"
@@ -295,8 +301,7 @@ def copy_wait(pending: int = 0, reads: bool = False) -> None:
     Since: sm_90.
     PTX: cp.async.bulk.wait_group(.read).
     """
-    if isinstance(pending, bool) or not isinstance(pending, int) or pending < 0:
-        raise Refused("F027", "`pending` is a constant from 0 up", argument="pending")
+    need_count("pending", pending, 0)
     builder().add(tma.Wait(pending=pending, reads=bool(reads)))
 
 
@@ -354,8 +359,7 @@ def threads_wait(pending: int = 0) -> None:
     PTX: cp.async.wait_group.
     """
     need_all_threads("each waits for its own")
-    if isinstance(pending, bool) or not isinstance(pending, int) or pending < 0:
-        raise Refused("F027", "`pending` is a constant from 0 up", argument="pending")
+    need_count("pending", pending, 0)
     builder().add(cp_async.Wait(pending=pending))
 
 
@@ -370,8 +374,4 @@ def threads_arrive(barrier: Barrier) -> None:
     PTX: cp.async.mbarrier.arrive.noinc.
     """
     need_all_threads("each arrives for its own copies")
-    if not isinstance(barrier, Barrier):
-        raise Refused(
-            "T015", f"`barrier` is an mbarrier, not {kind_of(barrier)}", argument="barrier"
-        )
-    builder().add(cp_async.Arrive(barrier=barrier.one()))
+    builder().add(cp_async.Arrive(barrier=_one(barrier)))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from warploom.ir.ops import roles as role_ops
 from warploom.ir.ops import wgmma
-from warploom.language.context import Handle, Refused, builder, current
+from warploom.language.context import Handle, Refused, builder, current, need_count
 from warploom.language.product import Pending
 from warploom.language.regions import Region
 from warploom.language.shared import Shared
@@ -117,8 +117,7 @@ class Item(Handle):
     def _check(self, after: Any, behind: Any) -> None:
         if self.released:
             raise Refused("P022", "this item was handed back before")
-        if isinstance(behind, bool) or not isinstance(behind, int) or behind < 0:
-            raise Refused("F027", "`behind` is a constant from 0 up", argument="behind")
+        need_count("behind", behind, 0)
         own = current().role.items
         held = behind + sum(i.pipe is self.pipe and not i.released for i in own)
         if held > self.pipe.stages:

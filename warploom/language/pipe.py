@@ -19,7 +19,7 @@ from warploom.ir.ops import roles as role_ops
 from warploom.ir.ops import shared as shared_ops
 from warploom.language import core
 from warploom.language.barrier import Barrier
-from warploom.language.context import Refused, builder, current, need_top, vocabulary
+from warploom.language.context import Refused, builder, current, need_count, need_top, vocabulary
 from warploom.language.item import Get, Item
 from warploom.language.outbound import Outbound, Unit, outbound
 from warploom.language.put import Put, arrivals
@@ -299,9 +299,7 @@ def pipe(
 
 def stage_count(stages: Any) -> int:
     """The number of stages of a pipe."""
-    if isinstance(stages, bool) or not isinstance(stages, int) or not 1 <= stages <= _MOST_STAGES:
-        raise Refused("F027", f"`stages` is a constant from 1 to {_MOST_STAGES}", argument="stages")
-    return stages
+    return need_count("stages", stages, 1, _MOST_STAGES)
 
 
 def ring_of(tile: Any, stages: int) -> Shared:

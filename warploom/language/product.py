@@ -9,7 +9,7 @@ from warploom.ir.layout.fragments import WARPGROUP
 from warploom.ir.op import Value
 from warploom.ir.ops import tile as tiles
 from warploom.ir.ops import wgmma
-from warploom.language.context import Handle, Refused, builder, current, vocabulary
+from warploom.language.context import Handle, Refused, builder, current, need_count, vocabulary
 from warploom.language.shared import Shared
 from warploom.language.values import Tile, kind_of
 
@@ -41,8 +41,7 @@ class Pending(Handle):
         Since: sm_90a.
         PTX: wgmma.wait_group.
         """
-        if isinstance(in_flight, bool) or not isinstance(in_flight, int) or in_flight < 0:
-            raise Refused("F027", "`in_flight` is a constant from 0 up", argument="in_flight")
+        need_count("in_flight", in_flight, 0)
         made = builder().emit(wgmma.Wait(acc=self.value, pending=in_flight))
         if self.block is builder().block:
             self.tile = made  # and further products go on from there

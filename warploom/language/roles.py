@@ -10,7 +10,7 @@ from typing import Any
 from warploom.ir.kernel import walk
 from warploom.ir.op import Block, Op, Value
 from warploom.ir.ops import roles as role_ops
-from warploom.language.context import Handle, Refused, builder, current, vocabulary
+from warploom.language.context import Handle, Refused, builder, current, need_count, vocabulary
 from warploom.language.regions import Names, Nested, Region
 from warploom.language.values import Scalar, wrap
 
@@ -176,9 +176,8 @@ def role(name: str, warps: int = 4, replicas: int = 1, registers: int = 0) -> Ro
     """
     if not isinstance(name, str) or not name.isidentifier():
         raise Refused("T015", "the name of a role is a text like a name", argument="name")
-    for what, number, most in (("warps", warps, _MOST_WARPS), ("replicas", replicas, _MOST_WARPS)):
-        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
-            raise Refused("F027", f"`{what}` is a constant from 1 to {most}", argument=what)
+    need_count("warps", warps, 1, _MOST_WARPS)
+    need_count("replicas", replicas, 1, _MOST_WARPS)
     if isinstance(registers, bool) or not isinstance(registers, int):
         raise Refused("F027", "`registers` is a constant", argument="registers")
     if registers and (registers % 8 or not 24 <= registers <= 256):

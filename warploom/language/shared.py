@@ -16,6 +16,7 @@ from warploom.language.context import (
     Refused,
     builder,
     current,
+    need_count,
     need_top,
     vocabulary,
 )
@@ -293,8 +294,7 @@ def shared(shape: Any, dtype: DType, slots: int = 0, swizzle: int | None = None)
     axes = shape if isinstance(shape, tuple | list) else (shape,)
     extents = tuple(extent_of(n, "shape") for n in axes)
     kind = need_dtype(dtype)
-    if isinstance(slots, bool) or not isinstance(slots, int) or slots < 0:
-        raise Refused("F027", "`slots` is a constant from 0 up", argument="slots")
+    need_count("slots", slots, 0)
     row = extents[-1] * kind.bytes
     if swizzle is None:
         rank_two = len(extents) >= 2

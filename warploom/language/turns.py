@@ -16,7 +16,7 @@ from warploom.ir.ops import control, mbarrier
 from warploom.ir.ops import roles as role_ops
 from warploom.language import core
 from warploom.language.barrier import Barrier
-from warploom.language.context import Refused, builder, current, need_top, vocabulary
+from warploom.language.context import Refused, builder, current, need_count, need_top, vocabulary
 from warploom.language.regions import Region
 from warploom.language.roles import Joint, RolePlan, forget, need_role
 from warploom.language.values import Scalar, index_value, wrap
@@ -214,8 +214,7 @@ def turns(count: int) -> Turns:
     Since: sm_90.
     PTX: mbarrier.
     """
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= _MOST:
-        raise Refused("F027", f"`count` is a constant from 1 to {_MOST}", argument="count")
+    need_count("count", count, 1, _MOST)
     need_top("a rotation")
     made = Turns(count)
     current().joints.append(made)
