@@ -275,7 +275,7 @@ def test_the_choice_fills_the_machine():
 
 def test_a_measured_tile_wins(tmp_path, monkeypatch):
     """The table of the machine with as many SMs decides for the keys that it has."""
-    best = config.fitted(64, 64, 1, 2)
+    best = replace(config.fitted(64, 64, 1, 2), CLUSTER=(2, 1))
     row = {"key": "nt/2/512x512x512", "config": best.row()}
     (tmp_path / "other.json").write_text(json.dumps({"sms": 78, "rows": []}))
     (tmp_path / "this.json").write_text(json.dumps({"sms": 132, "rows": [row]}))

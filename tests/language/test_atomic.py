@@ -15,11 +15,13 @@ def tickets(counter: wl.Tensor, drawn: wl.Tensor, each: wl.i32):
         wl.store(drawn[number], wl.program_id(0) * each + k + 1)
 
 
-def test_every_ticket_once(device):
-    counter, drawn = device.put(np.zeros(2, np.int32)), device.put(np.zeros(21, np.int32))
-    tickets[7](counter, drawn, 3)
-    assert sorted(device.get(drawn).tolist()) == list(range(1, 22))
-    assert device.get(counter).tolist() == [21, 0]
+@pytest.mark.parametrize(("blocks", "cluster"), [(7, 1), (8, 2), (8, 4)])
+def test_every_ticket_once(device, blocks, cluster):
+    total = 3 * blocks
+    counter, drawn = device.put(np.zeros(2, np.int32)), device.put(np.zeros(total, np.int32))
+    tickets.launch(blocks, cluster=cluster)(counter, drawn, 3)
+    assert sorted(device.get(drawn).tolist()) == list(range(1, total + 1))
+    assert device.get(counter).tolist() == [total, 0]
 
 
 @wl.kernel

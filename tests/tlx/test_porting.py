@@ -1,6 +1,8 @@
 """Behaviours of the checklist that no other test shows: programs as one would port them."""
 
 import gc
+import sys
+import threading
 import weakref
 
 import numpy as np
@@ -110,3 +112,48 @@ def test_bytes_of_a_dtype_are_constants():
     y = np.zeros(32, np.int64)
     sizes[1](y)
     assert (y == 428).all()
+
+
+@wl.kernel
+def quantised(x: wl.Tensor, y: wl.Tensor):
+    wl.store(y[wl.ds(0, 32)], wl.load(x[wl.ds(0, 32)]).cast(y.dtype))
+
+
+@pytest.mark.parametrize("name", ["f8e4m3", "f8e5m2"])
+def test_names_of_eight_bit_floats(name):
+    dtype = getattr(wl, name)
+    assert str(dtype) == name
+    x, y = np.full(32, 1.0625, np.float32), np.zeros(32, dtype.numpy)
+    assert f": tensor<{name}" in quantised.launch(1).call(x, y).text("tile")
+    with pytest.raises(wl.LaunchError) as caught:
+        quantised[1](x, np.zeros(32, "S1"))
+    assert name in str(caught.value)
+
+
+def test_threads_compile_unlike_kernels_at_once():
+    """Each thread reads kernels of its own, with roles and without, and switches in between."""
+    counts = range(8, 14)
+    together = threading.Barrier(len(counts))
+    found: dict[int, list[int]] = {}
+
+    def work(n: int) -> None:
+        y = np.zeros((n, 32), np.int32)
+        together.wait()
+        branches[1](y, n)
+        plain = np.zeros(32, np.int32)
+        divides[1](plain, -n)
+        found[n] = [*y[:, 0].tolist(), int(plain[0])]
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=work, args=(n,)) for n in counts]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+    finally:
+        sys.setswitchinterval(before)
+    for n in counts:
+        sums = np.cumsum([k if k % 3 == 1 else 0 for k in range(n)])
+        assert found[n] == [*sums.tolist(), -1]
