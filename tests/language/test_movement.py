@@ -234,6 +234,37 @@ def test_both_proxies_on_one_tensor_need_a_fence(device):
 
 
 @wl.kernel
+def other_accesses(x: wl.Tensor, WAY: wl.const):
+    """Threads reach x by other ways than loads and stores, and the copy engine does too."""
+    tile = wl.shared((128,), wl.i32)
+    done = wl.barrier()
+    if WAY == "atomic":
+        wl.atomic_add(x[wl.ds(0, 128)], 1)
+    if WAY == "signal":
+        wl.signal(x[0], 1)
+    if WAY == "threads":
+        wl.copy_by_threads(x[wl.ds(0, 128)], tile)
+        wl.threads_wait()
+    with wl.one_thread():
+        if WAY == "threads":
+            wl.copy_async(tile, x[wl.ds(0, 128)])
+            wl.copy_wait()
+        else:
+            done.expect(512)
+            wl.copy_async(x[wl.ds(0, 128)], tile, barrier=done)
+    if WAY != "threads":
+        done.wait(0)
+
+
+@pytest.mark.parametrize("way", ["atomic", "signal", "threads"])
+def test_all_accesses_of_threads_need_a_fence_beside_the_copy_engine(way):
+    with pytest.raises(wl.CompileError) as caught:
+        other_accesses[1](np.zeros(128, np.int32), way)
+    assert caught.value.code == "L010"
+    assert "copy engine" in str(caught.value)
+
+
+@wl.kernel
 def staged(x: wl.Tensor, y: wl.Tensor, S: wl.const, WAIT: wl.const = True, FAST: wl.const = 16):
     """y[k] = x[k] + x[k] through S slots that threads fill ahead of time."""
     tiles = wl.shared((FAST, 64), x.dtype, slots=S)

@@ -11,7 +11,7 @@ from warploom.base.dtypes import i32
 from warploom.base.errors import Error, error
 from warploom.ir.kernel import TensorMap
 from warploom.ir.op import Op, Value
-from warploom.ir.ops import bulk, scalar, tensor, tile, tma
+from warploom.ir.ops import bulk, cp_async, flags, scalar, tensor, tile, tma
 from warploom.ir.types import SharedTile
 from warploom.passes.lowering.context import Lowering, lowers
 from warploom.passes.lowering.memory import base_of, view_of
@@ -21,6 +21,9 @@ _LONGEST_BOX = 256  # elements along one axis
 _UNIT = 16  # bytes
 
 
+# What writes to tensors, and by what threads read them.
+_WRITERS = {tma.Store, bulk.Store, tile.Store, tile.Atomic, flags.Signal}
+_READERS = {tile.Load, tile.Gather, scalar.Load, cp_async.Copy, flags.Wait}
 _Copy: TypeAlias = tma.Load | tma.Store | tma.Prefetch | bulk.Load | bulk.Store | bulk.Prefetch
 
 
@@ -101,16 +104,16 @@ def _check_proxies(lower: Lowering, op: _Copy) -> None:
     if any(f.space in ("global", "all") for f in lower.fences):
         return  # the kernel says that it takes care
     fence = '`wl.fence_async("global")` between the two says that they are ordered'
-    if isinstance(op, tma.Load | bulk.Load) and uses & {tma.Store, bulk.Store, tile.Store}:
+    if isinstance(op, tma.Load | bulk.Load) and uses & _WRITERS:
         raise _not_possible(
             op,
             f"`{name}` is written in this kernel and read by the copy engine",
             f"read it with `wl.load`, or write another tensor; {fence}",
         )
-    if isinstance(op, tma.Store | bulk.Store) and uses & {tile.Load, tile.Gather, scalar.Load}:
+    if isinstance(op, tma.Store | bulk.Store) and uses & _READERS:
         raise _not_possible(
             op,
-            f"`{name}` is read with `wl.load` and written by the copy engine in one kernel",
+            f"`{name}` is read by threads and written by the copy engine in one kernel",
             f"write it with `wl.store`, or read another tensor; {fence}",
         )
 
