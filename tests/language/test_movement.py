@@ -345,3 +345,28 @@ def test_the_simulator_refuses_ptx_without_a_model(golden):
     assert caught.value.code == "K001"
     # Places in this file change with it.
     golden(re.sub(r"(?m)^ +--> .*\n|^\d+ (?=\|)", "", str(caught.value)))
+
+
+def scaled(factor):
+    def model(x):
+        return x * np.float32(factor)
+
+    return model
+
+
+DOUBLE, TRIPLE = scaled(2), scaled(3)
+
+
+@wl.kernel
+def by_two_models(x: wl.Tensor, y: wl.Tensor):
+    t = wl.load(x[wl.ds(0, 64)])
+    two = wl.ptx("add.f32 %0, %1, %1;", wl.f32, t, model=DOUBLE)
+    three = wl.ptx("mul.f32 %0, %1, 0f40400000;", wl.f32, t, model=TRIPLE)
+    wl.store(y[wl.ds(0, 64)], two * 10.0 + three)
+
+
+def test_two_models_of_one_factory_are_two(device):
+    x = np.arange(64).astype(np.float32)
+    y = device.put(np.zeros_like(x))
+    by_two_models[1](device.put(x), y)
+    assert np.array_equal(device.get(y), 23 * x)

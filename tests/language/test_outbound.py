@@ -106,3 +106,17 @@ def test_fences_waits_and_commits():
     for word in order:
         places.append(loop.index(word, places[-1] if places else 0))
     assert loop.count("sync.barrier") == 2 and loop.count("tma.wait") == 2
+
+
+@wl.kernel
+def asks_for_more(x: wl.Tensor, CLUSTER: wl.const, DELIVER: wl.const):
+    wl.pipe(
+        2, slots=[wl.shared((16, 32), wl.f32)], to=wl.copy_engine, cluster=CLUSTER, deliver=DELIVER
+    )
+
+
+@pytest.mark.parametrize(("cluster", "deliver"), [(True, "all"), (False, "one")])
+def test_what_the_engine_has_no_use_for_is_refused(cluster, deliver, golden):
+    with pytest.raises(wl.CompileError) as refused:
+        asks_for_more[1](np.zeros(4, np.float32), cluster, deliver)
+    golden(str(refused.value).splitlines()[0])

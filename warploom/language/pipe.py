@@ -291,6 +291,10 @@ def pipe(
     if to is not None and to is not Unit.COPY:
         raise Refused("T015", "`to` is `wl.copy_engine`, or nothing", argument="to")
     if to is Unit.COPY:
+        for what, chosen in (("cluster", cluster), ("deliver", deliver != "all")):
+            if chosen:
+                text = f"a pipe towards the copy engine has no `{what}`: it takes every item"
+                raise Refused("T015", text, argument=what)
         return outbound(count, buffers)
     made = Pipe(count, buffers, deliver, Sharing() if cluster else None)
     current().joints.append(made)

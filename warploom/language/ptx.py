@@ -88,13 +88,16 @@ def _operands(given: tuple[Any, ...]) -> tuple[Value, ...]:
 
 
 def _model(function: Any) -> str:
-    """The key under which the simulator finds the model: its name, and what its code is."""
+    """The key under which the simulator finds the model: its name, its code, and the values that it
+    was made with, so that two models of one factory are two."""
     if function is None:
         return ""
     code = getattr(function, "__code__", None)
     if code is None:
         raise Refused("T015", f"a model is a function, not {kind_of(function)}", argument="model")
-    parts = (code.co_code, repr(code.co_consts), repr(code.co_names))
+    held = [cell.cell_contents for cell in function.__closure__ or ()]
+    given = (held, function.__defaults__, function.__kwdefaults__)
+    parts = (code.co_code, repr(code.co_consts), repr(code.co_names), repr(given))
     digest = hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
     key = f"{function.__module__}.{function.__qualname__}@{digest}"
     ptx_ops.MODELS[key] = function
