@@ -105,10 +105,13 @@ class Bulk:
         if not reads:
             del self.groups[:count]
 
+    def begun(self) -> list[Store]:
+        """All that have not been waited for, oldest first."""
+        return [*(store for group in self.groups for store in group), *self.open]
+
     def unread(self) -> list[Store]:
         """Stores that have not read their sources."""
-        every = [*(s for group in self.groups for s in group), *self.open]
-        return [store for store in every if store.held is None]
+        return [store for store in self.begun() if store.held is None]
 
     def finish(self) -> None:
         """Finish all."""
@@ -218,7 +221,7 @@ class BlockState:
         return f"`{owner.name}`" if owner is not None and owner.name else "shared memory"
 
     def part_of(self, byte: int) -> str:
-        """The buffer that a byte of shared memory lies in, in words."""
+        """A byte of shared memory, counted from where its buffer starts, in words."""
         owner = self.owner_of(byte)
         if owner is None:
             return f"byte {byte} of shared memory"

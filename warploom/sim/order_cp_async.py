@@ -68,8 +68,8 @@ def arrive(t: Translator, op: cp_async.Arrive, step: Step) -> Step:
         step(s, m)
         if barrier is None:
             return
-        booking, site, copies = m.state.booking, Site(m, op), m.actor.copies
-        begun = [*(c for group in copies.groups for c in group), *copies.open]
+        booking, site = m.state.booking, Site(m, op)
+        begun = m.actor.copies.begun()
         book = booking.book(barrier)
         coming = [
             booking.engine.arrive_behind(int(thread), book, 32, site)

@@ -223,7 +223,7 @@ def _by(site: Site) -> str:
     return f"a copy of {_name(site)}"
 
 
-def _where(problem: Problem, site: Site, piece: Piece | None) -> tuple[str, str]:
+def _where(problem: Problem, piece: Piece | None) -> tuple[str, str]:
     """The buffer or tensor, and the element, in words."""
     assert piece is not None
     if piece.state is None:
@@ -250,7 +250,7 @@ def _hint(problem: Problem) -> str:
 def _race(problem: Problem, site: Site, piece: Piece | None) -> None:
     assert piece is not None
     facts, other = problem.facts, problem.other
-    what, part = _where(problem, site, piece)
+    what, part = _where(problem, piece)
     still = "be reading" if facts["did"] is Does.READ else "be writing"
     if not facts["was_generic"]:
         still = f"still {still}"
@@ -267,7 +267,7 @@ def _race(problem: Problem, site: Site, piece: Piece | None) -> None:
 
 def _fence(problem: Problem, site: Site, piece: Piece | None) -> None:
     facts = problem.facts
-    what, part = _where(problem, site, piece)
+    what, part = _where(problem, piece)
     was = "write" if facts["did"] is Does.WRITE else "read"
     _make(
         "M016",

@@ -86,8 +86,7 @@ def poll(t: Translator, op: flags.Poll, step: Step) -> Step:
             yield None
         signal, thread = _signal(m, op, *found, who)
         value, site = int(s[target]), Site(m, op)
-        begin = signal.begin_wait if counts else signal.begin_flag
-        wait = begin(thread, value, site)
+        wait = signal.begin_wait(value, site) if counts else signal.begin_flag(thread, value, site)
         if not wait.ready():
             waits = MeantFlag(op, *found, value)
             waits.wait = wait

@@ -184,7 +184,7 @@ class Machine:
         self.signals[counter].add(actor.first, amount, site)
 
     def _until(self, actor: Actor, site: Any, counter: str, target: int) -> None:
-        wait = self.signals[counter].begin_wait(actor.first, target, site)
+        wait = self.signals[counter].begin_wait(target, site)
         actor.wait = (wait.ready, lambda: wait.acquire(actor.warps.alone[:1]))
 
     def _set(self, actor: Actor, site: Any, flag: str, value: int) -> None:

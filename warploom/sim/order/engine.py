@@ -347,7 +347,7 @@ class Engine:
 
     # ---- the end ---------------------------------------------------------------------------
 
-    def exit(self, warps: Warps, history: History, books: Iterable[Book], site: Any = None) -> None:
+    def exit(self, warps: Warps, history: History, books: Iterable[Book]) -> None:
         """A block has ended. Its exit is a write to all its shared memory and barriers: what is not
         known to be over is found, and what comes later conflicts with it."""
         clock = self.clocks.release(warps.all)
@@ -356,8 +356,8 @@ class Engine:
             if access.world is not self or entry(clock[CAUSE], at) >= access.epoch:
                 continue
             facts = {"cell": history.first_cell(state), "did": access.does}
-            self.found(Problem(Kind.EXIT, access.site, site, history, facts))
+            self.found(Problem(Kind.EXIT, access.site, None, history, facts))
         for book in books:
             late = book.unknown(clock[SEEN])
             if late is not None:
-                self.found(Problem(Kind.EXIT, late, site, book.name, {}))
+                self.found(Problem(Kind.EXIT, late, None, book.name, {}))

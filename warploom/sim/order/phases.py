@@ -27,7 +27,6 @@ class Phase:
         "before",
         "carried",
         "components",
-        "done",
         "epochs",
         "expected",
         "issued",
@@ -47,7 +46,6 @@ class Phase:
         self.carried: list[Any] = []  # sites of what brings its bytes
         self.known: np.ndarray | None = None  # what all contributions know together
         self.arrived: np.ndarray | None = None  # what all arrivals have seen
-        self.done = False
 
     def contribute(self, component: int, epoch: int) -> None:
         """Note whose contribution belongs to this phase."""
@@ -231,7 +229,6 @@ class Book:
             if entry(seen, component) < epoch:
                 self._report(Kind.WAIT, site, phase.sites[-1], {"phase": number - 1})
                 break
-        phase.done = True
         self.current += 1
 
     def _last_site(self, h: int) -> Any:

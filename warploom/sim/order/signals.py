@@ -74,14 +74,13 @@ class Signal:
             wait.look(made)
         return wait
 
-    def begin_wait(self, thread: int, target: int, site: Any) -> Until:
-        """A thread begins to wait until a counter has reached `target`."""
+    def begin_wait(self, target: int, site: Any) -> Until:
+        """Somebody begins to wait until a counter has reached `target`."""
         return self._begin(Until(self, target, site))
 
-    def begin_flag(self, thread: int, value: int, site: Any, exact: bool = False) -> Await:
-        """A thread begins to wait until a flag is at least `value`; `exact`: until it is that, as
-        with data that carries its flag."""
-        return self._begin(Await(self, thread, value, site, exact))
+    def begin_flag(self, thread: int, value: int, site: Any) -> Await:
+        """A thread begins to wait until a flag is at least `value`."""
+        return self._begin(Await(self, thread, value, site))
 
     @staticmethod
     def is_before(sent: Sent, seen: np.ndarray) -> bool:
@@ -148,17 +147,17 @@ class Until:
 class Await:
     """A wait for a flag: it means the first store that satisfies it."""
 
-    __slots__ = ("epoch", "exact", "first", "met", "own", "signal", "site", "value")
+    __slots__ = ("epoch", "first", "met", "own", "signal", "site", "value")
 
-    def __init__(self, signal: Signal, thread: int, value: int, site: Any, exact: bool) -> None:
+    def __init__(self, signal: Signal, thread: int, value: int, site: Any) -> None:
         clocks = signal.clocks
-        self.signal, self.value, self.site, self.exact = signal, value, site, exact
+        self.signal, self.value, self.site = signal, value, site
         self.own, self.epoch = int(clocks.own[thread]), clocks.epoch(thread)
         self.first: Sent | None = None
         self.met = self._fits(signal.first)
 
     def _fits(self, value: int) -> bool:
-        return value == self.value if self.exact else not self.signal.behind(value, self.value)
+        return not self.signal.behind(value, self.value)
 
     def ready(self) -> bool:
         """Whether a store has satisfied it."""
@@ -172,9 +171,7 @@ class Await:
             if fits:
                 self.first, self.met = made, True
             return
-        if fits and not self.exact:
-            return
-        if entry(made.known[SEEN], self.own) < self.epoch:
+        if not fits and entry(made.known[SEEN], self.own) < self.epoch:
             self.signal.report(Kind.STORE, made.site, self.site, value=made.value)
 
     def acquire(self, threads: np.ndarray) -> None:

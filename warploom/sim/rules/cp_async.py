@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from warploom.ir.ops import cp_async
 from warploom.sim.accesses import Place, guard, locate, masked
 from warploom.sim.barriers import Mbarrier
 from warploom.sim.block import Load, Store
-from warploom.sim.boxes import CHUNK
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.memory import Memory, Span, read, read_where
 from warploom.sim.registry import simulates
@@ -74,22 +74,13 @@ def copy_groups(t: Translator, op: cp_async.CopyGroups) -> Step:
 
     def step(s: Slots, m: Batch) -> None:
         source, target = ends.source(s, m), ends.target(s, m)
-        chunks = _chunks(target)
         if target.memory.shadow is not None:
             zero = np.zeros((1,) * target.plan.elements.ndim, target.memory.shadow.flat.dtype)
             put(Place(target.memory.shadow, target.plan, target.span, target.mask), zero)
-        made = ThreadCopy(m, op, lambda: _read(source), _writing(m, op, source, target, chunks))
+        made = ThreadCopy(m, op, lambda: _read(source), _writing(source, target))
         m.actor.copies.open.append(made)
 
     return step
-
-
-def _chunks(at: Place) -> np.ndarray:
-    places = at.plan.elements + at.span.shift
-    if at.mask is not None:
-        places, flags = np.broadcast_arrays(places, dense(at.mask))
-        places = places[flags]
-    return np.unique(places * at.memory.itemsize // CHUNK)
 
 
 def _read(source: Place) -> np.ndarray:
@@ -98,9 +89,7 @@ def _read(source: Place) -> np.ndarray:
     return read_where(source.memory, source.plan, source.span, source.mask, 0)
 
 
-def _writing(
-    m: Batch, op: cp_async.CopyGroups, source: Place, target: Place, chunks: np.ndarray
-) -> Any:
+def _writing(source: Place, target: Place) -> Callable[[np.ndarray], None]:
     def write(held: np.ndarray) -> None:
         put(target, held)
         shadow = target.memory.shadow
@@ -153,7 +142,7 @@ def arrive(t: Translator, op: cp_async.Arrive) -> Step:
         if barrier is None:
             return
         copies = m.actor.copies
-        before = [*(c for group in copies.groups for c in group), *copies.open]
+        before = copies.begun()
         made = Arrival(m, op, 0, m.state, barrier, lambda: _arrive(m, op, before, barrier, count))
         m.state.cluster.resident.loads.append(made)
 
