@@ -1,5 +1,5 @@
-"""Who runs at the same time in the blocks of one cluster: replicas of roles, and the scheduler that
-lets them take turns at their waits. Knows no single operation.
+"""Who runs at the same time in the blocks that are resident together: replicas of roles, and the
+scheduler that lets them take turns at their waits. Knows no single operation.
 
 Without a seed every actor runs on to its next wait in turn, and asynchronous work is done as late
 as possible: when nothing else can move. With a seed both are drawn at random, the same way every
@@ -84,7 +84,7 @@ class Actor:
 
 
 class Work(Protocol):
-    """Asynchronous work of the blocks of a cluster that is under way."""
+    """Asynchronous work of the blocks that are resident together."""
 
     def next_late(self) -> Callable[[], None] | None:
         """What has to be done first when nothing else can move; None where nothing would help."""
@@ -100,7 +100,7 @@ class Work(Protocol):
 
 
 class Scheduler:
-    """Runs the actors of one cluster until all have ended or none can move."""
+    """Runs the actors of all resident blocks until all have ended or none can move."""
 
     def __init__(self, work: Work, random: np.random.Generator | None) -> None:
         self.actors: list[Actor] = []
