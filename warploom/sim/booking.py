@@ -56,10 +56,10 @@ class Outside:
     def __init__(self, memories: Sequence[Memory], stored: Sequence[Memory]) -> None:
         self.pieces: dict[Memory, Piece] = {}
         self._points: dict[tuple[int, int], Point] = {}
-        watched = [m for m in memories if any(_share(m, s) for s in stored)]
+        watched = [m for m in memories if any(m.overlaps(s) for s in stored)]
         groups: list[list[Memory]] = []
         for memory in watched:
-            apart = [g for g in groups if not any(_share(memory, o) for o in g)]
+            apart = [g for g in groups if not any(memory.overlaps(o) for o in g)]
             near = [o for g in groups if g not in apart for o in g]
             groups = [*apart, [memory, *near]]
         for group in groups:
@@ -74,10 +74,6 @@ class Outside:
     def point(self, history: History, cell: int) -> Point:
         """What atomic operations have published at a cell."""
         return self._points.setdefault((id(history), cell), Point())
-
-
-def _share(one: Memory, other: Memory) -> bool:
-    return np.may_share_memory(one.raw, other.raw)
 
 
 def _start(raw: np.ndarray) -> int:

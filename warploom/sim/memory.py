@@ -52,6 +52,10 @@ class Memory:
         self.shadow: Memory | None = None
         self.spoilt: Any = None  # where unwritten values came from that were stored here
 
+    def overlaps(self, other: Memory) -> bool:
+        """Whether both may hold one byte."""
+        return np.may_share_memory(self.raw, other.raw)
+
 
 class Span:
     """The part of an address that may differ among blocks: a number, or int64 [blocks, 1, 1].

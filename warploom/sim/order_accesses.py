@@ -20,7 +20,7 @@ from warploom.sim.booking import (
 )
 from warploom.sim.boxes import Box
 from warploom.sim.machine import Batch, Slots, Step
-from warploom.sim.matrix import ROWS, Operand, places
+from warploom.sim.matrix import places
 from warploom.sim.memory import Memory
 from warploom.sim.order.engine import Agent
 from warploom.sim.order.history import Does
@@ -30,6 +30,7 @@ from warploom.sim.rules.bulk import places_of
 from warploom.sim.rules.global_memory import Global
 from warploom.sim.rules.shared_memory import Shared
 from warploom.sim.rules.tma import Copy
+from warploom.sim.rules.wgmma import left_operand, right_operand
 from warploom.sim.values import dense
 
 if TYPE_CHECKING:
@@ -181,11 +182,9 @@ def wait_copies(t: Translator, op: tma.Wait, step: Step) -> Step:
 
 @orders(wgmma.Mma, wgmma.MmaRegisters)
 def multiply(t: Translator, op: wgmma.Mma | wgmma.MmaRegisters, step: Step) -> Step:
-    right = Operand(op.n, op.b_swizzle, op.b_lead, op.b_stride, op.b_transposed)
-    operands = [(right, t.slot(op.b))]
+    operands = [(right_operand(op), t.slot(op.b))]
     if isinstance(op, wgmma.Mma):
-        left = Operand(ROWS, op.a_swizzle, op.a_lead, op.a_stride, op.a_transposed)
-        operands.append((left, t.slot(op.a)))
+        operands.append((left_operand(op), t.slot(op.a)))
 
     def event(s: Slots, m: Batch) -> None:
         booking = m.state.booking

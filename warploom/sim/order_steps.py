@@ -32,19 +32,10 @@ def split(t: Translator, op: roles.Split, step: Step) -> Step:
     return run
 
 
-@orders(control.OneThread)
-def one_thread(t: Translator, op: control.OneThread, step: Step) -> Step:
-    """The lanes of each warp meet before one of them goes on alone."""
+@orders(control.OneThread, sync.WarpSync)
+def warp_sync(t: Translator, op: Op, step: Step | None) -> Step:
+    """The lanes of each warp meet, also before one of them goes on alone."""
 
-    def event(s: Slots, m: Batch) -> None:
-        booking = m.state.booking
-        booking.engine.warp_sync(booking.warps(m.actor))
-
-    return before(step, event)
-
-
-@orders(sync.WarpSync)
-def warp_sync(t: Translator, op: sync.WarpSync, step: Step | None) -> Step:
     def event(s: Slots, m: Batch) -> None:
         booking = m.state.booking
         booking.engine.warp_sync(booking.warps(m.actor))
@@ -54,13 +45,13 @@ def warp_sync(t: Translator, op: sync.WarpSync, step: Step | None) -> Step:
 
 @orders(sync.Agree)
 def agree(t: Translator, op: sync.Agree, step: Step) -> Step:
-    """All warps of a role meet."""
+    return before(step, _meet)
 
-    def event(s: Slots, m: Batch) -> None:
-        booking = m.state.booking
-        booking.engine.meet(booking.warps(m.actor))
 
-    return before(step, event)
+def _meet(s: Slots, m: Batch) -> None:
+    """All warps of a role, or of a block without roles, meet."""
+    booking = m.state.booking
+    booking.engine.meet(booking.warps(m.actor))
 
 
 @orders(sync.Fence)
@@ -91,12 +82,7 @@ def fence_async(t: Translator, op: sync.FenceAsync, step: Step | None) -> Step:
 @orders(sync.Barrier)
 def barrier(t: Translator, op: sync.Barrier, step: Step) -> Step:
     if op.threads == 32 * t.warps:
-
-        def event(s: Slots, m: Batch) -> None:
-            booking = m.state.booking
-            booking.engine.meet(booking.warps(m.actor))
-
-        return before(step, event)
+        return before(step, _meet)
     assert isinstance(step, Resumable)
     resumed = step.start
 
@@ -112,7 +98,10 @@ def barrier(t: Translator, op: sync.Barrier, step: Step) -> Step:
 
 @orders(sync.Arrive)
 def arrive_named(t: Translator, op: sync.Arrive, step: Step) -> Step:
-    return before(step, lambda s, m: _come(m, op, op.id, op.threads) and None)
+    def event(s: Slots, m: Batch) -> None:
+        _come(m, op, op.id, op.threads)
+
+    return before(step, event)
 
 
 def _come(m: Batch, op: Op, number: int, threads: int) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from warploom.ir.op import Op
 from warploom.sim.booking import ALL, EACH, FIRST
-from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
+from warploom.sim.machine import Step, sequence
 from warploom.sim.registry import Rules
 
 if TYPE_CHECKING:
@@ -35,39 +35,11 @@ def who_executes(t: Translator) -> str:
     return EACH if t.acting == t.warps and t.warps > 1 else FIRST
 
 
-def after(step: Step | None, then: Step) -> Step:
-    """A step and an event after it."""
-    if isinstance(step, Resumable):
-        resumed = step.start
-
-        def start(s: Slots, m: Batch) -> Run:
-            yield from resumed(s, m)
-            then(s, m)
-
-        return Resumable(start)
-
-    def run(s: Slots, m: Batch) -> None:
-        if step is not None:
-            step(s, m)
-        then(s, m)
-
-    return run
-
-
 def before(step: Step | None, event: Step) -> Step:
-    """A step and an event before it."""
-    if isinstance(step, Resumable):
-        resumed = step.start
+    """A step, if there is one, and an event before it."""
+    return event if step is None else sequence((event, step))
 
-        def start(s: Slots, m: Batch) -> Run:
-            event(s, m)
-            yield from resumed(s, m)
 
-        return Resumable(start)
-
-    def run(s: Slots, m: Batch) -> None:
-        event(s, m)
-        if step is not None:
-            step(s, m)
-
-    return run
+def after(step: Step | None, event: Step) -> Step:
+    """A step, if there is one, and an event after it."""
+    return event if step is None else sequence((step, event))

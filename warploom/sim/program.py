@@ -25,7 +25,6 @@ from warploom.sim.arguments import TensorArg, tensor_argument
 from warploom.sim.booking import Outside
 from warploom.sim.cluster import run_resident
 from warploom.sim.machine import Arena, Batch, Launch, Slots, Step, sequence
-from warploom.sim.memory import Memory
 from warploom.sim.order_faults import in_order
 from warploom.sim.prompt import Prompt
 from warploom.sim.rules.scalar import literal
@@ -230,11 +229,7 @@ class Program:
             return False
         stored = [slots[i] for i in self._stored]
         read = [slots[i] for i in self._read]
-        return not any(_overlap(a, b) for a in stored for b in read)
-
-
-def _overlap(a: Memory, b: Memory) -> bool:
-    return np.may_share_memory(a.raw, b.raw)
+        return not any(a.overlaps(b) for a in stored for b in read)
 
 
 def _threads() -> int:

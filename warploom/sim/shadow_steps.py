@@ -20,7 +20,7 @@ from warploom.ir.types import Regs
 from warploom.sim import faults
 from warploom.sim.accesses import Place
 from warploom.sim.faults import matters
-from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
+from warploom.sim.machine import Batch, Slots, Step, sequence
 from warploom.sim.memory import read, read_where
 from warploom.sim.registry import shadows
 from warploom.sim.rules.global_memory import Global, put
@@ -39,22 +39,7 @@ def shadow_step(t: Translator, op: Op, step: Step) -> Step:
     """The step of an operation with what it does to written-ness before it."""
     rule = shadows.find(type(op))
     before = rule(t, op) if rule is not None else _by_operands(t, op)
-    if before is None:
-        return step
-    if isinstance(step, Resumable):
-        resumed = step.start
-
-        def start(s: Slots, m: Batch) -> Run:
-            before(s, m)
-            yield from resumed(s, m)
-
-        return Resumable(start)
-
-    def checked(s: Slots, m: Batch) -> None:
-        before(s, m)
-        step(s, m)
-
-    return checked
+    return step if before is None else sequence((before, step))
 
 
 def _by_operands(t: Translator, op: Op) -> Step | None:

@@ -12,6 +12,7 @@ from warploom.ir.ops import flags
 from warploom.sim import faults
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.memory import Memory
+from warploom.sim.order.signals import Signal
 from warploom.sim.registry import simulates
 
 if TYPE_CHECKING:
@@ -68,9 +69,8 @@ class FlagWait:
         self.op, self.memory, self.place, self.target = op, memory, place, target
 
     def ready(self) -> bool:
-        """Whether the difference, which wraps, is not negative."""
-        found = int(self.memory.flat[self.place])
-        return (found - self.target) & 0x8000_0000 == 0
+        """Whether the flag has come to the target."""
+        return not Signal.behind(int(self.memory.flat[self.place]), self.target)
 
     def words(self) -> str:
         element = self.place - self.memory.origin

@@ -70,15 +70,20 @@ def _products(t: Translator, op: wgmma.Mma | wgmma.MmaRegisters) -> _Begin:
 _Begin = Callable[[Slots, Batch, Callable[[], np.ndarray] | None], None]
 
 
-def _right(op: wgmma.Mma | wgmma.MmaRegisters) -> Operand:
+def left_operand(op: wgmma.Mma) -> Operand:
+    """How A lies in shared memory."""
+    return Operand(ROWS, op.a_swizzle, op.a_lead, op.a_stride, op.a_transposed)
+
+
+def right_operand(op: wgmma.Mma | wgmma.MmaRegisters) -> Operand:
+    """How B lies in shared memory."""
     return Operand(op.n, op.b_swizzle, op.b_lead, op.b_stride, op.b_transposed)
 
 
 @simulates(wgmma.Mma)
 def multiply(t: Translator, op: wgmma.Mma) -> Step:
     begin, a, b, sums = _products(t, op), t.slot(op.a), t.slot(op.b), regs_of(op.acc).dtype
-    left = Operand(ROWS, op.a_swizzle, op.a_lead, op.a_stride, op.a_transposed)
-    right = _right(op)
+    left, right = left_operand(op), right_operand(op)
 
     def step(s: Slots, m: Batch) -> None:
         first = _reading(m, op, left, int(s[a]), op.a_dtype)
@@ -94,7 +99,7 @@ def multiply(t: Translator, op: wgmma.Mma) -> Step:
 @simulates(wgmma.MmaRegisters)
 def multiply_registers(t: Translator, op: wgmma.MmaRegisters) -> Step:
     begin, a, b, sums = _products(t, op), t.slot(op.a), t.slot(op.b), regs_of(op.acc).dtype
-    right = _right(op)
+    right = right_operand(op)
 
     def step(s: Slots, m: Batch) -> None:
         left = fragment(dense(s[a]), op.block, op.step, op.run, op.a_dtype)
