@@ -72,11 +72,13 @@ class Actor:
         """Threads of this actor."""
         return 32 * self.warps
 
-    def name(self, replicas: int = 1) -> str:
+    @property
+    def name(self) -> str:
         """The actor as users know it."""
         if not self.role:
             return "the block"
-        return f"`{self.role}`" + (f" {self.replica}" if replicas > 1 else "")
+        several = self.block.replicas[self.role] > 1
+        return f"`{self.role}`" + (f" {self.replica}" if several else "")
 
     def ready(self) -> bool:
         """Whether it can go on."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from warploom.base.diagnostics import Report, Span
-from warploom.base.errors import report
 from warploom.ir.ops import bulk, tma
 from warploom.sim import sync_faults
 from warploom.sim.order.history import Does
@@ -27,12 +26,7 @@ def tell(problem: Problem, piece: Piece | None) -> None:
 
 
 def _name(site: Site) -> str:
-    actor = site.m.actor
-    return actor.name(site.m.state.replicas[actor.role])
-
-
-def _span(site: Site, label: str) -> Span:
-    return Span.at(site.op.loc, label=label, role=site.m.actor.role)
+    return site.m.actor.name
 
 
 def _block(site: Site) -> str:
@@ -48,13 +42,11 @@ def _make(
     notes: tuple[str, ...],
     hint: str,
 ) -> None:
-    spans = [_span(site, labels[0])]
+    spans = ()
     if other is not None:
-        spans.append(_span(other, labels[1]))
-    notes = (f"{_block(site)}, {_name(site)}", *notes)
-    made = report(code, message, *spans, notes=notes, hint=hint)
-    made.facts["block"] = int(site.m.linear[0])
-    site.m.launch.find(made, site.op.loc)
+        spans = (Span.at(other.op.loc, label=labels[1], role=other.m.actor.role),)
+    found = sync_faults.found
+    found(site.m, site.op, code, message, *notes, label=labels[0], hint=hint, other=spans)
 
 
 # ---- barriers ----------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ class Stop:
         """The block, and the role that has stopped where there are some."""
         if self.actor is None or self.state is None or not self.actor.role:
             return f"block {self.block}"
-        return f"block {self.block}, {self.actor.name(self.state.replicas[self.actor.role])}"
+        return f"block {self.block}, {self.actor.name}"
 
 
 @dataclass

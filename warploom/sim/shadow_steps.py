@@ -21,9 +21,8 @@ from warploom.sim import faults
 from warploom.sim.accesses import Place
 from warploom.sim.faults import matters
 from warploom.sim.machine import Batch, Slots, Step, sequence
-from warploom.sim.memory import read, read_where
 from warploom.sim.registry import shadows
-from warploom.sim.rules.global_memory import Global, put
+from warploom.sim.rules.global_memory import Global, get, put
 from warploom.sim.rules.lanes import read_lanes
 from warploom.sim.rules.registers import joined, slice_of_axis, view_of_axes
 from warploom.sim.rules.shared_memory import Shared, as_rows, from_rows
@@ -284,11 +283,7 @@ def _read(m: Batch, op: Op, at: Place) -> Shadow | None:
     if state is None:
         return None
     good = written(at.memory)
-    if at.mask is None:
-        found = read(state, at.plan, at.span)
-    else:
-        found = read_where(state, at.plan, at.span, at.mask, good)
-    flags = found == good
+    flags = get(at._replace(memory=state), good) == good
     if flags.all():
         return None
     if at.memory.spoilt is not None:

@@ -19,14 +19,6 @@ if TYPE_CHECKING:
     from warploom.sim.cluster import Resident
 
 
-def _role(m: Batch) -> str:
-    return m.actor.role
-
-
-def _name(m: Batch) -> str:
-    return m.actor.name(m.state.replicas[m.actor.role])
-
-
 def block_of(m: Batch) -> str:
     """The block as users count, and its rank where it is in a cluster."""
     rank = f", rank {m.state.rank}" if len(m.state.cluster.blocks) > 1 else ""
@@ -34,12 +26,19 @@ def block_of(m: Batch) -> str:
 
 
 def found(
-    m: Batch, op: Op, code: str, message: str, *notes: str, label: str = "", hint: str = ""
+    m: Batch,
+    op: Op,
+    code: str,
+    message: str,
+    *notes: str,
+    label: str = "",
+    hint: str = "",
+    other: tuple[Span, ...] = (),
 ) -> None:
-    """A finding of an actor at an operation."""
-    span = Span.at(op.loc, label=label, role=_role(m))
-    block = int(m.linear[0])
-    made = report(code, message, span, notes=(f"{block_of(m)}, {_name(m)}", *notes), hint=hint)
+    """A finding of an actor at an operation; `other` are places that have to do with it."""
+    span = Span.at(op.loc, label=label, role=m.actor.role)
+    block, notes = int(m.linear[0]), (f"{block_of(m)}, {m.actor.name}", *notes)
+    made = report(code, message, span, *other, notes=notes, hint=hint)
     made.facts["block"] = block
     m.launch.find(made, op.loc)
 
@@ -183,7 +182,7 @@ def wrong_way(m: Batch, op: Any) -> None:
         m,
         op,
         "M017",
-        f"{_name(m)} {verb} {op.count} registers, and has {only}{m.actor.registers}{already}",
+        f"{m.actor.name} {verb} {op.count} registers, and has {only}{m.actor.registers}{already}",
         label="set here",
         hint="take a larger number, keep a smaller one",
     )
@@ -290,8 +289,7 @@ def deadlock(resident: Resident) -> None:
 
 def _of(actor: Actor) -> str:
     block: BlockState = actor.block
-    name = actor.name(block.replicas[actor.role])
-    return f"{name}{block.of_rank}"
+    return f"{actor.name}{block.of_rank}"
 
 
 def _who(waiting: Sequence[Actor], ended: int) -> str:

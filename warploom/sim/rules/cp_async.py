@@ -13,9 +13,9 @@ from warploom.sim.accesses import Place, guard, locate, masked
 from warploom.sim.barriers import Mbarrier
 from warploom.sim.block import Load, Store
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
-from warploom.sim.memory import Memory, Span, read, read_where
+from warploom.sim.memory import Memory, Span, read_where
 from warploom.sim.registry import simulates
-from warploom.sim.rules.global_memory import put
+from warploom.sim.rules.global_memory import get, put
 from warploom.sim.rules.mbarrier import add_arrivals, barrier_at
 from warploom.sim.shadow import written
 from warploom.sim.values import dense
@@ -77,16 +77,10 @@ def copy_groups(t: Translator, op: cp_async.CopyGroups) -> Step:
         if target.memory.shadow is not None:
             zero = np.zeros((1,) * target.plan.elements.ndim, target.memory.shadow.flat.dtype)
             put(Place(target.memory.shadow, target.plan, target.span, target.mask), zero)
-        made = ThreadCopy(m, op, lambda: _read(source), _writing(source, target))
+        made = ThreadCopy(m, op, lambda: get(source), _writing(source, target))
         m.actor.copies.open.append(made)
 
     return step
-
-
-def _read(source: Place) -> np.ndarray:
-    if source.mask is None:
-        return read(source.memory, source.plan, source.span)
-    return read_where(source.memory, source.plan, source.span, source.mask, 0)
 
 
 def _writing(source: Place, target: Place) -> Callable[[np.ndarray], None]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from warploom.sim.translate import Translator
 
 
-_Access: TypeAlias = (
+Access: TypeAlias = (
     global_memory.Load | global_memory.Store | global_memory.Atomic | global_memory.Prefetch
 )
 
@@ -29,14 +29,7 @@ _Access: TypeAlias = (
 class Global:
     """Where an access of global memory goes."""
 
-    def __init__(
-        self,
-        t: Translator,
-        op: global_memory.Load
-        | global_memory.Store
-        | global_memory.Atomic
-        | global_memory.Prefetch,
-    ) -> None:
+    def __init__(self, t: Translator, op: Access) -> None:
         self.op = op
         self.tensor, self.base, self.offset = t.slot(op.tensor), t.slot(op.base), t.slot(op.offset)
         self.predicate = t.optional(op.predicate)
@@ -64,11 +57,7 @@ def load(t: Translator, op: global_memory.Load) -> Step:
 
     def step(s: Slots, m: Batch) -> None:
         at = place(s, m)
-        if at.mask is None:
-            s[d] = read(at.memory, at.plan, at.span)
-        else:
-            filler = s[other] if other >= 0 else 0
-            s[d] = read_where(at.memory, at.plan, at.span, at.mask, filler)
+        s[d] = get(at, s[other] if other >= 0 else 0)
 
     return step
 
@@ -100,6 +89,13 @@ def store(t: Translator, op: global_memory.Store) -> Step:
     return step
 
 
+def get(at: Place, filler: Any = 0) -> np.ndarray:
+    """Load an array from a place, `filler` where its mask does not hold."""
+    if at.mask is None:
+        return read(at.memory, at.plan, at.span)
+    return read_where(at.memory, at.plan, at.span, at.mask, filler)
+
+
 def put(at: Place, array: np.ndarray) -> None:
     """Store an array at a place."""
     if at.mask is None:
@@ -126,12 +122,12 @@ def atomic(t: Translator, op: global_memory.Atomic) -> Step:
 
     def step(s: Slots, m: Batch) -> None:
         at = place(s, m)
-        if not at.memory.writable:
-            faults.read_only(m, op, at.memory)
-            return
         given = dense(s[value])
         wanted = given if expected < 0 else dense(s[expected])
         flags = np.array(True) if at.mask is None else dense(at.mask)
+        if not at.memory.writable:
+            faults.read_only(m, op, at.memory)
+            flags = np.array(False)  # found: nothing changes, the result is 0
         arrays = (at.plan.elements + at.span.shift, given, wanted, flags)
         # Every block does it, even where all name one element.
         shape = np.broadcast_shapes(*(a.shape for a in arrays), (m.count, 1, 1))
@@ -144,7 +140,7 @@ def atomic(t: Translator, op: global_memory.Atomic) -> Step:
             found[index] = old
             at.memory.flat[places[index]] = change(old, given[index], wanted[index])
         s[d] = np.moveaxis(found, 0, -3)
-        if at.memory.shadow is not None and op.kind == "exchange":
+        if at.memory.shadow is not None and at.memory.writable and op.kind == "exchange":
             mark(at)
 
     return step

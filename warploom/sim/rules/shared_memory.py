@@ -11,9 +11,9 @@ from warploom.ir.ops import shared_memory
 from warploom.ir.ops.registers import regs_of
 from warploom.sim.accesses import Place, guard, locate, masked
 from warploom.sim.machine import Batch, Slots, Step
-from warploom.sim.memory import Memory, Span, read, read_where
+from warploom.sim.memory import Memory, Span
 from warploom.sim.registry import simulates
-from warploom.sim.rules.global_memory import put
+from warploom.sim.rules.global_memory import get, put
 from warploom.sim.shadow import shadow_memory
 from warploom.sim.values import dense
 
@@ -91,11 +91,7 @@ def load(t: Translator, op: shared_memory.Load) -> Step:
     place, d = Shared(t, op).place, t.slot(op.result)
 
     def step(s: Slots, m: Batch) -> None:
-        at = place(s, m)
-        if at.mask is None:
-            s[d] = read(at.memory, at.plan, at.span)
-        else:
-            s[d] = read_where(at.memory, at.plan, at.span, at.mask, 0)
+        s[d] = get(place(s, m))
 
     return step
 
@@ -159,7 +155,6 @@ def load_matrices(t: Translator, op: shared_memory.LoadMatrices) -> Step:
     extents, turned = regs_of(op.result).extents, op.turned
 
     def step(s: Slots, m: Batch) -> None:
-        at = place(s, m)
-        s[d] = from_rows(read(at.memory, at.plan, at.span), extents, turned)
+        s[d] = from_rows(get(place(s, m)), extents, turned)
 
     return step

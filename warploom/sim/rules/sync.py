@@ -34,7 +34,7 @@ def barrier(t: Translator, op: sync.Barrier) -> Step:
         number = op.id + (m.actor.replica if op.per_replica else 0)
         named = m.state.named.setdefault(number, NamedBarrier())
         if m.actor.role:
-            named.users.add(m.actor.name(m.state.replicas[m.actor.role]))
+            named.users.add(m.actor.name)
             if len(named.users) > 1:
                 sync_faults.mixed_barrier(m, op, number, op.threads, sorted(named.users))
 
@@ -75,10 +75,10 @@ def _meeting(op: sync.Barrier, own: int) -> Step:
         m.barriers[0] += 1
         number = op.id + (m.actor.replica if op.per_replica else 0)
         named = m.state.named.setdefault(number, NamedBarrier())
-        if _overfull(m, op, named, own):
+        if _overfull(m, op, number, named, own):
             return
         wait = Meeting(op, number, named)
-        named.users.add(m.actor.name(m.state.replicas[m.actor.role]))
+        named.users.add(m.actor.name)
         named.arrive(own, op.threads)
         if not wait.ready():
             yield wait
@@ -94,21 +94,23 @@ def arrive(t: Translator, op: sync.Arrive) -> Step | None:
 
     def step(s: Slots, m: Batch) -> None:
         named = m.state.named.setdefault(op.id, NamedBarrier())
-        if not _overfull(m, op, named, own):
-            named.users.add(m.actor.name(m.state.replicas[m.actor.role]))
+        if not _overfull(m, op, op.id, named, own):
+            named.users.add(m.actor.name)
             named.arrive(own, op.threads)
 
     return step
 
 
-def _overfull(m: Batch, op: sync.Barrier | sync.Arrive, named: NamedBarrier, own: int) -> bool:
+def _overfull(
+    m: Batch, op: sync.Barrier | sync.Arrive, number: int, named: NamedBarrier, own: int
+) -> bool:
     """Whether more threads come, or others are counted, than the barrier still awaits: a
     finding."""
     others = named.arrived and named.threads != op.threads
     if not others and named.arrived + own <= op.threads:
         return False
-    users = sorted({*named.users, m.actor.name(m.state.replicas[m.actor.role])})
-    sync_faults.mixed_barrier(m, op, op.id, op.threads, users)
+    users = sorted({*named.users, m.actor.name})
+    sync_faults.mixed_barrier(m, op, number, op.threads, users)
     return True
 
 
