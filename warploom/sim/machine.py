@@ -46,6 +46,8 @@ def sequence(steps: Sequence[Step]) -> Step:
     """Steps one after the other as one step, resumable where one of them is."""
     parts = tuple(steps)
     if not any(isinstance(part, Resumable) for part in parts):
+        if len(parts) == 2:
+            return _pair(*parts)
 
         def run(s: Slots, m: Batch) -> None:
             for part in parts:
@@ -61,6 +63,14 @@ def sequence(steps: Sequence[Step]) -> Step:
                 part(s, m)
 
     return Resumable(start)
+
+
+def _pair(first: Step, second: Step) -> Step:
+    def run(s: Slots, m: Batch) -> None:
+        first(s, m)
+        second(s, m)
+
+    return run
 
 
 @dataclass

@@ -178,7 +178,7 @@ def wait(t: Translator, op: mbarrier.Wait, step: Step) -> Step:
         book, threads = booking.book(found), booking.threads(m.actor, who)
         number = booking.engine.begin_wait(book, threads, parity, Site(m, op))
         if not book.completed(number):
-            waits = MeantWait(op, found, parity, m.state.helped_by(m.state.byte_at(s[a])))
+            waits = MeantWait(m, op, found, s[a], parity)
             waits.book, waits.number = book, number
             yield waits
         book.acquire(threads, number)
@@ -199,7 +199,7 @@ def test(t: Translator, op: mbarrier.Test, step: Step) -> Step:
             return
         booking, parity = m.state.booking, int(s[p]) & 1
         book, threads = booking.book(found), booking.threads(m.actor, who)
-        number = max(book.means(int(thread), parity, Site(m, op)) for thread in threads)
+        number = max(book.means(threads, parity, Site(m, op)))
         if book.completed(number):
             s[d] = True
             booking.engine.begin_wait(book, threads, parity, Site(m, op))

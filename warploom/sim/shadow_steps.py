@@ -20,6 +20,7 @@ from warploom.ir.types import Regs
 from warploom.sim import faults
 from warploom.sim.accesses import Place
 from warploom.sim.faults import matters
+from warploom.sim.loose_values import may_matter
 from warploom.sim.machine import Batch, Slots, Step, sequence
 from warploom.sim.registry import shadows
 from warploom.sim.rules.global_memory import Global, get, put
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 def shadow_step(t: Translator, op: Op, step: Step) -> Step:
     """The step of an operation with what it does to written-ness before it."""
+    if not may_matter(t, op):
+        return step
     rule = shadows.find(type(op))
     before = rule(t, op) if rule is not None else _by_operands(t, op)
     return step if before is None else sequence((before, step))

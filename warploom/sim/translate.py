@@ -25,6 +25,7 @@ from warploom.ir.ops.shared_memory import BufferOp
 from warploom.ir.ops.wgmma import Mma, MmaRegisters
 from warploom.ir.types import Buffer, Regs, Scalar, Tensor
 from warploom.sim.boxes import CHUNK
+from warploom.sim.loose_values import loose_slots
 from warploom.sim.machine import Batch, Slots, Step, sequence
 from warploom.sim.memory import Memory
 from warploom.sim.order_table import order_step
@@ -75,6 +76,7 @@ class Translator:
         self.prompts = any(isinstance(op, Breakpoint) for op in walk(kernel.body))
         self.clocked = any(isinstance(op, Clock | Record) for op in walk(kernel.body))
         self._note(kernel.body)
+        self.loose = loose_slots(self) if checked else frozenset()  # may hold what is unwritten
 
     # ---- slots -----------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ class Clocks:
         self._free: list[int] = []
         self._agents: list[int] = []  # components in use by agents that may be given back
         self._epochs: dict[int, int] = {}
+        self._marks: dict[bytes, np.ndarray] = {}  # of groups of threads: their epochs in `rows`
         self.threads: set[int] = set()  # their components
 
     @property
@@ -62,6 +63,7 @@ class Clocks:
 
     def _widen(self) -> None:
         self.rows = np.concatenate([self.rows, np.zeros_like(self.rows)], axis=2)
+        self._marks.clear()
 
     def agent(self) -> tuple[int, int]:
         """A component for one asynchronous agent, and the epoch that stands for it."""
@@ -87,9 +89,19 @@ class Clocks:
 
     def tick(self, threads: np.ndarray) -> None:
         """Begin new epochs, so that what comes now is not part of what was published."""
-        at = self.own[threads]
-        self.rows[threads, CAUSE, at] += 1
-        self.rows[threads, SEEN, at] += 1
+        if len(threads) == 1:
+            self._tick_one(threads[0])
+            return
+        key = threads.tobytes()
+        at = self._marks.get(key)
+        if at is None:
+            first = threads * (_ROWS * self.width) + self.own[threads]
+            at = np.concatenate([first + row * self.width for row in (CAUSE, SEEN)])
+            self._marks[key] = at
+        self.rows.reshape(-1)[at] += 1
+
+    def _tick_one(self, thread: int) -> None:
+        self.rows[thread, : SEEN + 1, self.own[thread]] += 1
 
     def release(self, threads: np.ndarray) -> np.ndarray:
         """What threads know together at this point; they go on in new epochs."""
@@ -125,9 +137,8 @@ class Clocks:
 
     def complete(self, threads: np.ndarray, component: int, epoch: int) -> None:
         """Threads learn that an agent is done up to an epoch."""
-        for row in (CAUSE, SEEN):
-            held = self.rows[threads, row, component]
-            self.rows[threads, row, component] = np.maximum(held, epoch)
+        held = self.rows[threads, : SEEN + 1, component]
+        self.rows[threads, : SEEN + 1, component] = np.maximum(held, epoch, out=held)
 
     def meet(self, threads: np.ndarray) -> None:
         """Threads meet: each learns what all know."""
@@ -136,6 +147,13 @@ class Clocks:
 
     def meet_pairs(self, some: np.ndarray, others: np.ndarray) -> None:
         """Thread i of `some` meets thread i of `others`."""
+        if len(some) == 1:
+            rows, one, other = self.rows, some[0], others[0]
+            np.maximum(rows[one], rows[other], out=rows[one])
+            rows[other] = rows[one]
+            self._tick_one(one)
+            self._tick_one(other)
+            return
         both = np.maximum(self.rows[some], self.rows[others])
         self.rows[some] = self.rows[others] = both
         self.tick(some)
@@ -164,3 +182,13 @@ def joined(one: np.ndarray | None, other: np.ndarray) -> np.ndarray:
 def entry(clock: np.ndarray, component: int) -> int:
     """A component of a clock that may be narrower."""
     return int(clock[component]) if component < len(clock) else 0
+
+
+def entries(clock: np.ndarray, components: np.ndarray) -> np.ndarray:
+    """Components of a clock that may be narrower."""
+    if len(components) and int(components.max()) >= len(clock):
+        held = np.zeros(len(components), clock.dtype)
+        there = components < len(clock)
+        held[there] = clock[components[there]]
+        return held
+    return clock[components]

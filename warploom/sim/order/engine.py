@@ -22,13 +22,15 @@ Agent = tuple[int, int]
 
 
 class Warps:
-    """The warps of one actor: thread numbers of their lanes, and of those that act alone."""
+    """The warps of one actor: thread numbers of their lanes, and of those that act alone, each in a
+    row; `runs` are the same as slices."""
 
-    __slots__ = ("all", "alone", "lanes")
+    __slots__ = ("all", "alone", "lanes", "runs")
 
     def __init__(self, lanes: np.ndarray, alone: np.ndarray) -> None:
         self.lanes, self.alone = lanes, alone
         self.all = np.concatenate([lanes, alone])
+        self.runs = [slice(int(each[0]), int(each[-1]) + 1) for each in (lanes, alone)]
 
 
 class Groups:
@@ -232,12 +234,13 @@ class Engine:
 
     def begin_wait(self, book: Book, threads: np.ndarray, parity: int, site: Any) -> int:
         """Threads begin to wait for a parity; gives the phase that the last of them means."""
-        number = -1
-        for thread in threads:
-            means = book.means(int(thread), parity, site)
-            book.begin_wait(int(thread), means, site)
-            number = max(number, means)
-        return number
+        found = book.means(threads, parity, site)
+        for number in set(found):
+            some = threads if found.count(number) == len(found) else None
+            if some is None:
+                some = threads[[each == number for each in found]]
+            book.begin_wait(some, number, site)
+        return max(found)
 
     # ---- the matrix unit -------------------------------------------------------------------
 
@@ -253,7 +256,7 @@ class Engine:
     ) -> None:
         """A product is issued by the warps of a warpgroup and reads operands until it retires."""
         rows = self.clocks.rows
-        each = np.maximum(rows[warps.lanes], rows[warps.alone])
+        each = np.maximum(*(rows[run] for run in warps.runs))
         access = Access(unit.component, unit.epoch, Does.READ, False, False, site, self)
         clock = np.minimum.reduce(each)
         for at in operands:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from warploom.sim.order.clocks import SEEN, Clocks, entry, joined
+from warploom.sim.order.clocks import SEEN, Clocks, entries, entry, joined
 from warploom.sim.order.problems import Found, Kind, Problem
 
 _REMEMBERED = 8  # phases back; who is further behind has been reported
@@ -39,7 +39,7 @@ class Phase:
         self.arrivals = 0
         self.expected = self.issued = self.landed = 0  # bytes
         self.announced: list[tuple[int, int, Any]] = []  # component, epoch, site
-        self.before: list[tuple[int, int, Any]] = []
+        self.before: list[tuple[np.ndarray, np.ndarray, Any]] = []  # of several threads each
         self.components: list[int] = []
         self.epochs: list[int] = []
         self.sites: list[Any] = []  # of the arrivals
@@ -103,6 +103,25 @@ class Book:
             h += 1
         self._known[thread] = h
         return h
+
+    def meanings(self, threads: np.ndarray) -> list[int]:
+        """The same of several threads."""
+        known = self._known
+        held = [known.get(thread, 0) for thread in threads.tolist()]
+        h = held[0]
+        if held.count(h) < len(held):
+            return [self.meaning(thread) for thread in threads.tolist()]
+        seen = self.clocks.rows[threads, SEEN]
+        while h < self.current:
+            phase = self.phases[h]
+            short = (seen[:, phase.components] < phase.epochs).any(axis=1)
+            if short.all():
+                break
+            if short.any():
+                return [self.meaning(thread) for thread in threads.tolist()]
+            h += 1
+        known.update(dict.fromkeys(threads.tolist(), h))
+        return [h] * len(held)
 
     def _meet(self, thread: int, site: Any) -> None:
         """Who uses the barrier for the first time must know that it has been made."""
@@ -225,8 +244,8 @@ class Book:
             if entry(phase.arrived, component) < epoch:
                 self._report(Kind.EXPECT, site, phase.sites[-1], {"phase": number})
         seen = phase.known[SEEN]
-        for component, epoch, site in phase.before:
-            if entry(seen, component) < epoch:
+        for components, epochs, site in phase.before:
+            if (entries(seen, components) < epochs).any():
                 self._report(Kind.WAIT, site, phase.sites[-1], {"phase": number - 1})
                 break
         self.current += 1
@@ -237,20 +256,22 @@ class Book:
 
     # ---- waits -----------------------------------------------------------------------------
 
-    def means(self, thread: int, parity: int, site: Any) -> int:
-        """The phase that a wait for a parity means: of the last one that a thread knows and the one
-        after it; -1 is the one before the first, which has completed."""
-        self._meet(thread, site)
-        h = self.meaning(thread)
-        return h - 1 if (h - 1) & 1 == parity else h
+    def means(self, threads: np.ndarray, parity: int, site: Any) -> list[int]:
+        """The phase that a wait for a parity means, of each thread: of the last one that it knows
+        and the one after it; -1 is the one before the first, which has completed."""
+        for thread in threads.tolist():
+            self._meet(thread, site)
+        return [h - 1 if (h - 1) & 1 == parity else h for h in self.meanings(threads)]
 
-    def begin_wait(self, thread: int, number: int, site: Any) -> None:
-        """A thread begins to wait for a phase."""
+    def begin_wait(self, threads: np.ndarray, number: int, site: Any) -> None:
+        """Threads begin to wait for a phase."""
         if number + 1 < self.current:
             facts = {"phase": number, "current": self.current}
-            self._report(Kind.WAIT, site, self._last_site(number + 1), facts)
+            for _ in threads:
+                self._report(Kind.WAIT, site, self._last_site(number + 1), facts)
             return
-        mark = (int(self.clocks.own[thread]), self.clocks.epoch(thread), site)
+        own = self.clocks.own[threads]
+        mark = (own, self.clocks.rows[threads, SEEN, own], site)
         self.phase(number + 1).before.append(mark)
 
     def completed(self, number: int) -> bool:

@@ -86,10 +86,11 @@ def add_arrivals(m: Batch, op: Op, barrier: Mbarrier, count: int) -> None:
 class BarrierWait:
     """An actor that waits for a phase of an mbarrier."""
 
-    __slots__ = ("barrier", "op", "parity", "signallers")
+    __slots__ = ("address", "barrier", "op", "parity", "state")
 
-    def __init__(self, op: Op, barrier: Mbarrier, parity: int, signallers: str) -> None:
-        self.op, self.barrier, self.parity, self.signallers = op, barrier, parity, signallers
+    def __init__(self, m: Batch, op: Op, barrier: Mbarrier, address: int, parity: int) -> None:
+        self.op, self.barrier, self.parity = op, barrier, parity
+        self.state, self.address = m.state, m.state.byte_at(address)
 
     def ready(self) -> bool:
         return self.barrier.passed(self.parity)
@@ -98,7 +99,7 @@ class BarrierWait:
         barrier = self.barrier
         return (
             f"{barrier.name}, parity {self.parity}: it is in phase {barrier.phase}, which lacks "
-            f"{barrier.missing()}, {self.signallers}"
+            f"{barrier.missing()}, {self.state.helped_by(self.address)}"
         )
 
 
@@ -114,7 +115,7 @@ def wait(t: Translator, op: mbarrier.Wait) -> Step:
             yield None
         parity = int(s[p]) & 1
         if not barrier.passed(parity):
-            yield BarrierWait(op, barrier, parity, m.state.helped_by(m.state.byte_at(s[a])))
+            yield BarrierWait(m, op, barrier, s[a], parity)
 
     return Resumable(start)
 
