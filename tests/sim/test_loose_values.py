@@ -1,4 +1,4 @@
-"""Which values may be unwritten: what was read from memory and what it flows into, through loops."""
+"""Which values may be unwritten: what was read from memory, and what it flows into."""
 
 import numpy as np
 import pytest

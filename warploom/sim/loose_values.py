@@ -42,7 +42,7 @@ def loose_slots(t: Translator) -> frozenset[int]:
 
 def _flows(op: Op) -> list[tuple[tuple[Value, ...], tuple[Value, ...]]]:
     """From which values an operation hands something on, and to which."""
-    given, made = op.operand_values(), op.results
+    given, made = tuple(op.operand_values()), op.results
     if isinstance(op, control.Assign):
         return [((op.source,), (op.target,))]
     regions = op.regions()
