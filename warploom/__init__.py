@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     from warploom.language.function import function
     from warploom.language.grid import launch_dependents, wait_for_previous
     from warploom.language.lanes import ballot, lane_id, shuffle, thread_id, warp_id, warp_sync
+    from warploom.language.mma import mma
     from warploom.language.outbound import copy_engine
     from warploom.language.pipe import pipe
     from warploom.language.product import dot_async
@@ -148,6 +149,7 @@ _MODULES = {
     "language.function": "function",
     "language.grid": "launch_dependents wait_for_previous",
     "language.lanes": "ballot lane_id shuffle thread_id warp_id warp_sync",
+    "language.mma": "mma",
     "language.outbound": "copy_engine",
     "language.pipe": "pipe",
     "language.product": "dot_async",
@@ -262,6 +264,7 @@ __all__ = [
     "maximum",
     "min",
     "minimum",
+    "mma",
     "named_barrier",
     "num_programs",
     "one_thread",

@@ -9,7 +9,7 @@ import pytest
 
 from warploom.base.dtypes import DType
 from warploom.base.errors import CompileError
-from warploom.base.target import PRODUCTS, SM_90A, Product
+from warploom.base.target import PRODUCTS, SM_80, SM_90A, WARP_PRODUCTS, Product
 from warploom.codegen import product_helpers
 from warploom.codegen.emitter import CudaSource
 from warploom.codegen.prelude import Prelude
@@ -88,3 +88,26 @@ def test_pairs_that_are_not_listed_are_refused():
             if (a, b) not in listed:
                 with pytest.raises(CompileError):
                     helper(can, (a, b), 16)
+
+
+def in_warp(can: Product, a: DType, b: DType) -> str:
+    """The PTX of a kernel with one product of a warp, for the architecture that the list names."""
+    prelude = Prelude()
+    prelude.make("one", lambda: product_helpers._multiply_in_warp("one", can, a, b))
+    text = (
+        f'{prelude.text()}\nextern "C" __global__ void all(u32 x, float c, float* out) {{\n'
+        "float d[4]; one(d, x, x, x, x, x, x, c, c, c, c); *out = d[0] + d[1] + d[2] + d[3];\n}\n"
+    )
+    assert can.since == SM_80.arch
+    return compile_cubin(CudaSource(text, "all", 32, 0), SM_80).ptx
+
+
+@pytest.mark.parametrize("can", WARP_PRODUCTS, ids=name_of)
+def test_products_of_a_warp(can):
+    for a, b in can.pairs:
+        assert "mma.sync.aligned.m16n8k16" in in_warp(can, a, b)
+    for near in (replace(can, depth=32), replace(can, columns=(16,)), replace(can, rows=8)):
+        with pytest.raises(CompileError):
+            in_warp(near, *can.pairs[0])
+    with pytest.raises(CompileError):
+        in_warp(can, can.pairs[0][0], can.pairs[1][1])

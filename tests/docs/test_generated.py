@@ -14,7 +14,7 @@ import pytest
 import warploom as wl
 from tests.docs.blocks import ROOT
 from warploom.base.errors import CODES, LETTERS
-from warploom.base.target import PRODUCTS
+from warploom.base.target import PRODUCTS, WARP_PRODUCTS
 from warploom.language.context import Handle
 from warploom.testing.golden import difference
 
@@ -111,13 +111,14 @@ def support_page() -> str:
         "| unit | since | a · b | sums | M | N | K | a operand lies along | a lies in |",
         *["|---|---|---|---|---|---|---|---|---|"],
     ]
-    for can in PRODUCTS:
+    for can in (*PRODUCTS, *WARP_PRODUCTS):
         pairs = ", ".join(f"{a}·{b}" for a, b in can.pairs)
         along = "any axis" if can.turned else "K"
         rows, depth = f"multiples of {can.rows}", f"multiples of {can.depth}"
         columns = runs_of(can.columns)
         cells = (can.unit, can.since, pairs, can.sums, rows, columns, depth, along)
-        lines.append(f"| {' | '.join(map(str, cells))} | shared memory or registers |")
+        place = "registers, as B" if can in WARP_PRODUCTS else "shared memory or registers"
+        lines.append(f"| {' | '.join(map(str, cells))} | {place} |")
     return "\n".join(lines)
 
 

@@ -17,6 +17,7 @@ from tests.ops import (
     lanes,
     mbarrier,
     memory,
+    mma,
     ptx,
     registers,
     scalar,
@@ -48,7 +49,7 @@ FAMILIES = (
         tensor,
         tile,
     ),
-    *(bulk, cp_async, ptx, sync, tma, wgmma, grid, cluster, flags),
+    *(bulk, cp_async, mma, ptx, sync, tma, wgmma, grid, cluster, flags),
 )
 CASES: list[Case] = [case for family in FAMILIES for case in family.CASES]
 

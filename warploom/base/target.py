@@ -70,6 +70,16 @@ PRODUCTS: tuple[Product, ...] = (
     _wgmma(*_all_of(i8, u8), depth=32, sums=i32, columns=(8, 16, 24, 32, *range(48, 257, 16))),
 )
 
+# The same of the unit that a warp uses by itself: A, B and D in its registers, as fragments.
+WARP_PRODUCTS: tuple[Product, ...] = (
+    Product("mma.sync", ((f16, f16), (bf16, bf16)), f32, 16, (8,), 16, False, "sm_80"),
+)
+
+
+def warp_product_of(a: DType, b: DType) -> Product | None:
+    """What `mma.sync` does with operands of these types, or None."""
+    return next((p for p in WARP_PRODUCTS if (a, b) in p.pairs), None)
+
 
 def product_of(a: DType, b: DType) -> Product | None:
     """What the matrix unit does with operands of these types, or None."""

@@ -23,6 +23,7 @@ from warploom.ir.ops import (
     grid,
     lanes,
     mbarrier,
+    mma,
     ptx,
     roles,
     shared_memory,
@@ -64,6 +65,7 @@ _PTX = (
     ("cp.async.bulk", "cp.async.bulk."),
     ("cp.async.bulk", "cp.reduce.async.bulk."),
     ("cp.async", "cp.async."),
+    ("mma", "mma.sync."),
     ("wgmma.mma", "wgmma.mma_async."),
     ("wgmma.sync", "wgmma."),
 )
@@ -102,6 +104,7 @@ _ONE: dict[type[Op], str] = {
     bulk.PrefetchBytes: "cp.async.bulk",
     tma.Commit: "cp.async.bulk.group",
     tma.Wait: "cp.async.bulk.group",
+    mma.Multiply: "mma",
     wgmma.Mma: "wgmma.mma",
     wgmma.MmaRegisters: "wgmma.mma",
     wgmma.Fence: "wgmma.sync",

@@ -4,7 +4,7 @@ the forms: PTX ISA, "Asynchronous warpgroup-level matrix instructions". Knows no
 from __future__ import annotations
 
 from warploom.base.dtypes import DType
-from warploom.base.target import Product, product_of
+from warploom.base.target import Product, product_of, warp_product_of
 from warploom.codegen.c_types import NARROW, c_type
 from warploom.codegen.prelude import INLINE, Helper, Prelude
 
@@ -35,6 +35,16 @@ def multiply(
     words += ["fresh"] if fresh else []
     name = "_".join(words)
     prelude.make(name, lambda: _multiply(name, kinds, n, can, turned, fresh))
+    return name
+
+
+def multiply_in_warp(prelude: Prelude, a: DType, b: DType) -> str:
+    """Enter a product of one warp and return its name: it takes where four sums go, four words of
+    A, two of B, and the four sums that the product is added to."""
+    can = warp_product_of(a, b)
+    assert can is not None
+    name = f"mma_m{can.rows}n{can.columns[0]}k{can.depth}_{a.name}"
+    prelude.make(name, lambda: _multiply_in_warp(name, can, a, b))
     return name
 
 
@@ -106,6 +116,20 @@ def _multiply(
         f"    : {outputs}\n    : {inputs});\n}}"
     )
     return Helper(text, ("u32", "u64") if in_registers else ("u64",))
+
+
+def _multiply_in_warp(name: str, can: Product, a: DType, b: DType) -> Helper:
+    shape = f"m{can.rows}n{can.columns[0]}k{can.depth}"
+    return Helper(
+        f"{INLINE} void {name}(float* d, u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1,\n"
+        "    float c0, float c1, float c2, float c3) {\n"
+        f'  asm("mma.sync.aligned.{shape}.row.col.f32.{a.name}.{b.name}.f32 "\n'
+        '    "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"\n'
+        '    : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])\n'
+        '    : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1),\n'
+        '      "f"(c0), "f"(c1), "f"(c2), "f"(c3));\n}',
+        ("u32",),
+    )
 
 
 def _wrapped(words: list[str]) -> str:

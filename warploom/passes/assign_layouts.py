@@ -16,11 +16,17 @@ from math import prod
 from warploom.base.errors import error
 from warploom.base.target import Target
 from warploom.ir.kernel import Kernel, walk
-from warploom.ir.layout.fragments import WARPGROUP, accumulator, one_a_thread, operand
+from warploom.ir.layout.fragments import (
+    WARPGROUP,
+    accumulator,
+    fragments,
+    one_a_thread,
+    operand,
+)
 from warploom.ir.layout.layout import Layout
 from warploom.ir.layout.natural import natural
 from warploom.ir.op import Block, Op, Value
-from warploom.ir.ops import cp_async, lanes, ptx, shared, tile, wgmma
+from warploom.ir.ops import cp_async, lanes, mma, ptx, shared, tile, wgmma
 from warploom.ir.ops.control import If, Loop
 from warploom.ir.roles import walk_roles
 from warploom.ir.types import Tensor, Tile
@@ -47,7 +53,7 @@ _ACCESSES = (
 )
 _OF_PRODUCTS = (wgmma.Begin, wgmma.Dot, wgmma.Settle, wgmma.Wait)
 _OF_THREADS = (lanes.Number, lanes.Read, lanes.Vote)
-_DICTATED = (*_OF_PRODUCTS, *_OF_THREADS)
+_DICTATED = (*_OF_PRODUCTS, *_OF_THREADS, mma.Dot)
 
 
 def assign_layouts(kernel: Kernel, target: Target) -> None:
@@ -164,15 +170,22 @@ class _Classes:
                 for pair in zip(block.ops[-1].operand_values(), op.results, strict=True):
                     self.join(*pair)
         elif isinstance(op, _DICTATED):
-            self.join(op.result, *_sharing(op))
-            self.anchor(op.result, _dictated(op, warps))
-            if isinstance(op, wgmma.Dot) and isinstance(op.a.type, Tile):
-                self.info[self.find(op.a)].wish = _left(op, warps)
+            self.note_dictated(op, warps)
         elif isinstance(op, _ACCESSES):
             self.note_access(op)
         else:
             for large, small, rule in _relations(op):
                 self.relate(large, small, rule)
+
+    def note_dictated(self, op: Op, warps: int) -> None:
+        """What the hardware wants of a result, and of operands in registers."""
+        self.join(op.result, *_sharing(op))
+        self.anchor(op.result, _dictated(op, warps))
+        if isinstance(op, wgmma.Dot) and isinstance(op.a.type, Tile):
+            self.info[self.find(op.a)].wish = _left(op, warps)
+        elif isinstance(op, mma.Dot):
+            for value in (op.a, op.b):
+                self.info[self.find(value)].wish = _fragments(value, warps)
 
     def note_access(self, op: Op) -> None:
         """What moves to or from memory wants wide accesses."""
@@ -233,7 +246,7 @@ def _is_tile(value: Value) -> bool:
 
 def _sharing(op: Op) -> Iterator[Value]:
     """Operands that lie where the hardware wants the result."""
-    if isinstance(op, _OF_PRODUCTS):
+    if isinstance(op, (*_OF_PRODUCTS, mma.Dot)):
         yield op.acc
     else:
         yield from op.operand_values()
@@ -244,6 +257,8 @@ def _dictated(op: Op, warps: int) -> Layout:
     if isinstance(op, _OF_PRODUCTS):
         return _accumulator(op, warps)
     given = tile.tile_of(op.result).shape[0]
+    if isinstance(op, mma.Dot) and given == 32 * warps:
+        return _fragments(op.result, warps)
     if given != 32 * warps:
         raise error(
             "P029",
@@ -273,6 +288,12 @@ def _left(op: wgmma.Dot, warps: int) -> Layout:
     """The layout of operand A in registers."""
     held = tile.tile_of(op.a)
     return operand((held.shape[0], held.shape[1]), warps, held.dtype.bytes)
+
+
+def _fragments(value: Value, warps: int) -> Layout:
+    """The layout of fragments of a product of single warps."""
+    shape = tile.tile_of(value).shape
+    return fragments((shape[0], shape[1]), warps)
 
 
 def _relations(op: Op) -> Iterator[tuple[Value, Value, Relation]]:
@@ -316,9 +337,7 @@ def _insert_converts(block: Block) -> None:
     for op in block.ops:
         for inner in op.regions():
             _insert_converts(inner)
-        want = _wanted_operand(op)
-        if want is not None:
-            value = next(op.operand_values())
+        for value, want in _wanted_operands(op):
             if _layout(value) != want:
                 convert = _convert(value, want, op)
                 ops.append(convert)
@@ -338,16 +357,19 @@ def _insert_converts(block: Block) -> None:
     block.ops = ops
 
 
-def _wanted_operand(op: Op) -> Layout | None:
-    """The layout that an operation's first operand must have, where the hardware or its result
-    dictates one."""
+def _wanted_operands(op: Op) -> list[tuple[Value, Layout]]:
+    """Operands with the layouts that they must have, where the hardware or the result of the
+    operation dictates them."""
     if isinstance(op, wgmma.Dot) and isinstance(op.a.type, Tile):
-        return _left(op, WARPGROUP)
+        return [(op.a, _left(op, WARPGROUP))]
+    if isinstance(op, mma.Dot):
+        warps = _layout(op.result).warps
+        return [(op.a, _fragments(op.a, warps)), (op.b, _fragments(op.b, warps))]
     if isinstance(op, tile.Broadcast):
-        return _operand_layout(op, _layout(op.result))
+        return [(op.value, _operand_layout(op, _layout(op.result)))]
     if isinstance(op, tile.InsertAxis):
-        return _layout(op.result).drop(op.axis)
-    return None
+        return [(op.value, _layout(op.result).drop(op.axis))]
+    return []
 
 
 def _made_result(op: Op) -> Layout | None:

@@ -52,6 +52,26 @@ def one_a_thread(warps: int) -> Layout:
     return Layout((LANES * warps,), modes, warps)
 
 
+def fragments(shape: tuple[int, int], warps: int) -> Layout:
+    """Fragments of a product of single warps: row i of the tile in thread i, and where there are
+    more rows than threads, thread i has row i of each step."""
+    rows, elements = shape
+    threads = LANES * warps
+    if rows % threads:
+        raise ValueError(f"fragments of {rows} rows over {warps} warps")
+    steps = rows // threads
+    return Layout(
+        shape,
+        (
+            Mode(Place.LANE, LANES, 0, 1),
+            *([Mode(Place.WARP, warps, 0, LANES)] if warps > 1 else []),
+            *([Mode(Place.REG, steps, 0, threads)] if steps > 1 else []),
+            Mode(Place.REG, elements, 1, 1),
+        ),
+        warps,
+    )
+
+
 def matrix_rows(shape: tuple[int, int], warps: int) -> Layout:
     """Which element of a tile each lane gives the address of when an accumulator of 16-bit elements
     moves by 8 x 8 matrices: lane 8m + i that of row i of matrix m, the four matrices of a register
