@@ -49,3 +49,19 @@ def test_the_fixture(check):
     check(ring.launch(1).call(x, np.zeros_like(x), STEPS=5), seeds=2)
     with pytest.raises(pytest.fail.Exception, match="deadlock"):
         check(ring.launch(1).call(x, np.zeros_like(x), STEPS=5, ARRIVE=0), seeds=1)
+
+
+def test_one_schedule_again(capsys: pytest.CaptureFixture[str]):
+    """What a run over several seeds says of a finding shows it again."""
+    words = ["check", str(WRONG), "--seed", "4", "--schedule", "priorities"]
+    assert main([*words, "--json", "-"]) == 1
+    (one,) = json.loads(capsys.readouterr().out)["checked"]
+    assert {(f["seed"], f["schedule"]) for f in one["findings"]} == {(4, "priorities")}
+    assert main(words) == 1
+    out = capsys.readouterr().out
+    assert out.startswith("ring@default: findings (seed 4, priorities)")
+    assert "first shown by seed 4: `warploom check … --seed 4 --schedule priorities`" in out
+
+
+def test_a_seed_below_zero():
+    assert main(["check", str(RIGHT), "--seed", "-1"]) == 2

@@ -203,3 +203,58 @@ def test_an_unwritten_condition_is_found_at_the_trip_that_reads_it():
     found = unwritten.launch(1).call(x, np.zeros(1, np.float32)).check()
     assert [f.code for f in found] == ["M002"]
     assert "decides this loop" in found.text()
+
+
+# ---- loops that do not end ---------------------------------------------------------------------
+
+
+@wl.kernel
+def halves(x: wl.Tensor, y: wl.Tensor, BY: wl.const = 2):
+    """y = how often x of the block can be divided by BY, for ever where that changes nothing."""
+    i = wl.program_id(0)
+    left, count = wl.load(x[i]), wl.i32(0)
+    while left > 0:
+        left, count = left // BY, count + 1
+    wl.store(y[i], count)
+
+
+def numbers() -> tuple[np.ndarray, np.ndarray]:
+    return np.array([0, 1, 1000], np.int32), np.full(3, -1, np.int32)
+
+
+def test_a_loop_that_ends(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("warploom.sim.machine._MOST_TRIPS", 10)
+    x, y = numbers()
+    halves[3](x, y)
+    assert y.tolist() == [0, 1, 10]
+
+
+def test_a_loop_that_does_not_end(golden, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("warploom.sim.machine._MOST_TRIPS", 1000)
+    x, y = numbers()
+    with pytest.raises(wl.CheckError) as caught:
+        halves[3](x, y, BY=1)
+    assert caught.value.code == "D002"
+    golden(str(caught.value))
+
+
+@wl.kernel
+def never(y: wl.Tensor):
+    """A role that asks for ever whether a barrier is ready which nobody completes."""
+    done = wl.barrier(1, arrivals=1)
+    with wl.roles():
+        with wl.role("ask", warps=1):
+            n = wl.i32(0)
+            while not done.test(0):
+                n = n + 1
+            wl.store(y[0], n)
+        with wl.role("rest", warps=1):
+            pass
+
+
+def test_a_role_that_asks_for_ever(golden, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("warploom.sim.machine._MOST_CHECKED_TRIPS", 100)
+    for seed in range(3):
+        found = list(never.launch(1).call(np.zeros(1, np.int32)).check(first_seed=seed))
+        assert [f.code for f in found] == ["D002"]
+    golden(found[0].report.render())

@@ -11,7 +11,7 @@ from warploom.base.dtypes import bf16, i32, i64
 from warploom.base.errors import CheckError
 from warploom.ir.op import Block, Value
 from warploom.ir.ops import control, global_memory, index, mbarrier, registers, roles, sync
-from warploom.sim.actors import Actor, Scheduler
+from warploom.sim.actors import SCHEDULES, Actor, Schedule, Scheduler, schedule_of
 from warploom.sim.program import prepare
 
 Body = Callable[[Asynchronous], None]
@@ -227,7 +227,7 @@ def test_a_poll_tells_whether_a_phase_has_completed():
 class Nothing:
     """No asynchronous work."""
 
-    def next_late(self) -> None:
+    def next_late(self, newest: bool = False) -> None:
         return None
 
     def any_early(self) -> list[Any]:
@@ -237,10 +237,9 @@ class Nothing:
         pass
 
 
-def turns(seed: int | None) -> list[int]:
+def turns(seed: int, name: str = "") -> list[int]:
     """The order in which three actors that always give way take their turns."""
-    random = None if seed is None else np.random.default_rng(seed)
-    scheduler, order = Scheduler(Nothing(), random), []
+    scheduler, order = Scheduler(Nothing(), Schedule(seed, name)), []
 
     def go(me: int) -> Any:
         for _ in range(5):
@@ -256,9 +255,68 @@ def turns(seed: int | None) -> list[int]:
 
 
 def test_without_a_seed_actors_take_turns():
-    assert turns(None) == [0, 1, 2] * 5
+    assert turns(0) == [0, 1, 2] * 5
 
 
-def test_a_seed_replays_and_seeds_differ():
-    assert turns(3) == turns(3)
-    assert len({tuple(turns(seed)) for seed in range(1, 20)}) > 10
+@pytest.mark.parametrize("name", ["priorities", "random"])
+def test_a_seed_replays_and_seeds_differ(name: str):
+    assert turns(3, name) == turns(3, name)
+    assert len({tuple(turns(seed, name)) for seed in range(20)}) > 10
+
+
+def test_default_seeds_cover_all_schedules():
+    assert {schedule_of(seed) for seed in range(5)} == set(SCHEDULES)
+    assert turns(4) == turns(4, "random") != turns(4, "priorities")
+
+
+class Copies:
+    """Asynchronous work that lets an actor go on when its first piece is done."""
+
+    def __init__(self, names: str) -> None:
+        self.under_way, self.done = list(names), []
+
+    def finish(self, name: str) -> None:
+        self.under_way.remove(name)
+        self.done.append(name)
+
+    def next_late(self, newest: bool = False) -> Any:
+        if not self.under_way:
+            return None
+        name = self.under_way[-1 if newest else 0]
+        return lambda: self.finish(name)
+
+    def any_early(self) -> list[Any]:
+        return [lambda name=name: self.finish(name) for name in self.under_way]
+
+    def left(self, actor: Actor) -> None:
+        pass
+
+
+class Something:
+    """A wait until any copy is done."""
+
+    def __init__(self, copies: Copies) -> None:
+        self.copies = copies
+
+    def ready(self) -> bool:
+        return bool(self.copies.done)
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"), [("late", "", "a"), ("last", "", "c"), ("early", "abc", "abc")]
+)
+def test_when_asynchronous_work_is_done(name: str, before: str, after: str):
+    copies = Copies("abc")
+    scheduler, seen = Scheduler(copies, Schedule(0, name)), []
+
+    def go() -> Any:
+        yield None
+        seen.append("".join(copies.done))
+        yield Something(copies)
+        seen.append("".join(copies.done))
+
+    actor = Actor("role", 0, 1, 0, 0)
+    actor.run = go()
+    scheduler.add(actor)
+    assert scheduler.run()
+    assert seen == [before, after]

@@ -14,10 +14,11 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One fault: its report, and the seed of the schedule that showed it."""
+    """One fault: its report, and the seed and name of the schedule that showed it."""
 
     report: Report
     seed: int = 0
+    schedule: str = ""
 
     @property
     def code(self) -> str:
@@ -36,7 +37,17 @@ class Finding:
             "facts": {"notes": list(report.notes), **report.facts},
             "hint": report.hint,
             "seed": self.seed,
+            "schedule": self.schedule,
         }
+
+
+def _shown(finding: Finding, ansi: bool) -> str:
+    """A report, and how to see it again where not every schedule may show it."""
+    text = render(finding.report, ansi)
+    if not finding.seed:
+        return text
+    again = f"--seed {finding.seed} --schedule {finding.schedule}"
+    return f"{text}\n  = first shown by seed {finding.seed}: `warploom check … {again}`"
 
 
 def _span(span: Span) -> dict[str, Any]:
@@ -80,7 +91,7 @@ class Findings:
         """All reports, or one line that says that there are none."""
         if self.clean:
             return f"{self.kernel}: clean ({self.seeds} seed{'s' * (self.seeds != 1)})"
-        return "\n\n".join(render(f.report, ansi) for f in self.found)
+        return "\n\n".join(_shown(f, ansi) for f in self.found)
 
     def json(self) -> dict[str, Any]:
         """The verdict as plain data, with `schema`."""

@@ -22,6 +22,7 @@ from warploom.runtime.graph import recording, stream_handle
 from warploom.runtime.grid import ORDINARY, Grid, Ways, parse, parse_cluster
 from warploom.runtime.trace import Trace
 from warploom.runtime.variant import Bound, BoundNothing, SimVariant, Variant, target_for
+from warploom.sim.actors import SCHEDULES, schedule_of
 
 if TYPE_CHECKING:
     from warploom.runtime.jit import Kernel
@@ -159,9 +160,14 @@ class Call:
         if place != SIM:
             driver.synchronize(places.gpu_number(place))
 
-    def check(self, seeds: int = 1, first_seed: int = 0) -> Findings:
+    def check(self, seeds: int = 1, first_seed: int = 0, schedule: str = "") -> Findings:
         """Run in checked mode once a seed, on the simulator; what was found. Seed 0 is the default
-        schedule, others are drawn. Each run begins with what the arrays held at first."""
+        schedule, the others differ from it and replay exactly; `schedule` names the one of all
+        seeds: late, early, last, priorities or random. Each run begins with what the arrays held at
+        first."""
+        if schedule and schedule not in SCHEDULES:
+            hint = f"schedules: {', '.join(SCHEDULES)}"
+            raise error("H021", f"there is no schedule `{schedule}`", hint=hint)
         kernel, launcher = self.kernel, self.launcher
         arguments, variant = launcher._prepare(self.args, self.kwargs)
         if not isinstance(variant, SimVariant):
@@ -175,8 +181,8 @@ class Call:
         for seed in range(first_seed, first_seed + seeds):
             for array, held in zip(written, before, strict=True):
                 array[...] = held
-            result = variant.check(launcher.grid, arguments, seed, launcher.ways)
-            runs.append(_findings(kernel.name, result, seed))
+            result = variant.check(launcher.grid, arguments, seed, launcher.ways, schedule)
+            runs.append(_findings(kernel.name, result, seed, schedule))
         return merge(runs)
 
     def trace(self, blocks: int = 4, events: int = 4096) -> Trace:
@@ -236,8 +242,9 @@ def _timed(bound: Bound) -> float:
     return time.perf_counter() - start
 
 
-def _findings(kernel: str, result: Any, seed: int) -> Findings:
-    found = [Finding(report, seed) for report in result.findings]
+def _findings(kernel: str, result: Any, seed: int, schedule: str = "") -> Findings:
+    name = schedule or schedule_of(seed)
+    found = [Finding(report, seed, name) for report in result.findings]
     return Findings(kernel, steps=result.steps, found=found)
 
 

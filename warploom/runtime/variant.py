@@ -65,14 +65,21 @@ class SimVariant:
         return BoundSim(self.program, grid, self.arguments(arguments), arguments, ways)
 
     def check(
-        self, grid: Grid, arguments: Arguments, seed: int, ways: Ways = ORDINARY
+        self,
+        grid: Grid,
+        arguments: Arguments,
+        seed: int,
+        ways: Ways = ORDINARY,
+        schedule: str = "",
     ) -> RunResult:
-        """Run all blocks in checked mode."""
+        """Run all blocks in checked mode, in an order drawn by a seed and, perhaps, a schedule that
+        is named."""
         tensor_maps.check(self.kernel.maps, arguments)
         counters.simulated_launches += 1
-        given = self.arguments(arguments)
-        together = ways.cooperative
-        return self.program.run(grid, given, checked=True, seed=seed, together=together)
+        given, together = self.arguments(arguments), ways.cooperative
+        return self.program.run(
+            grid, given, checked=True, seed=seed, schedule=schedule, together=together
+        )
 
 
 class BoundSim:

@@ -1,9 +1,9 @@
 """Who runs at the same time in the blocks that are resident together: replicas of roles, and the
 scheduler that lets them take turns at their waits. Knows no single operation.
 
-Without a seed every actor runs on to its next wait in turn, and asynchronous work is done as late
-as possible: when nothing else can move. With a seed both are drawn at random, the same way every
-time.
+A schedule has a name and a seed, and the two give the same run every time. By default every actor
+runs on to its next wait in turn, and asynchronous work is done as late as possible: when nothing
+else can move.
 """
 
 from __future__ import annotations
@@ -88,8 +88,9 @@ class Actor:
 class Work(Protocol):
     """Asynchronous work of the blocks that are resident together."""
 
-    def next_late(self) -> Callable[[], None] | None:
-        """What has to be done first when nothing else can move; None where nothing would help."""
+    def next_late(self, newest: bool = False) -> Callable[[], None] | None:
+        """What has to be done first when nothing else can move, the oldest of it or the newest;
+        None where nothing would help."""
         ...
 
     def any_early(self) -> list[Callable[[], None]]:
@@ -101,57 +102,115 @@ class Work(Protocol):
         ...
 
 
+LATE, EARLY, LAST, PRIORITIES, RANDOM = "late", "early", "last", "priorities", "random"
+SCHEDULES = {
+    LATE: "in turn, asynchronous work as late as possible",
+    EARLY: "in turn, asynchronous work as early as possible",
+    LAST: "in turn, asynchronous work last in first out",
+    PRIORITIES: "by priorities that change now and then",
+    RANDOM: "drawn at random",
+}
+"""Schedules by name, in words."""
+_CHANGE = 0.1  # how often a step changes the priorities
+
+
+def schedule_of(seed: int) -> str:
+    """The schedule that a seed stands for, where none is named."""
+    if seed < 3:
+        return (LATE, EARLY, LAST)[seed]
+    return PRIORITIES if seed % 2 else RANDOM
+
+
+class Schedule:
+    """Who goes next, by the name of a schedule and a seed; the same pair gives the same run. `key`
+    tells the runs of one launch apart."""
+
+    __slots__ = ("name", "random")
+
+    def __init__(self, seed: int = 0, name: str = "", key: int = 0) -> None:
+        self.name = name or schedule_of(seed)
+        self.random = np.random.default_rng([seed, key])
+
+    @property
+    def shuffles(self) -> bool:
+        """Whether actors also give way where they need not wait."""
+        return self.name != LATE
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether actors take turns."""
+        return self.name in (LATE, EARLY, LAST)
+
+
 class Scheduler:
     """Runs the actors of all resident blocks until all have ended or none can move."""
 
-    def __init__(self, work: Work, random: np.random.Generator | None) -> None:
+    def __init__(self, work: Work, schedule: Schedule) -> None:
         self.actors: list[Actor] = []
         self.ended: list[Actor] = []
         self.work = work
-        self.random = random
+        self.schedule = schedule
         self.steps = 0
 
     def add(self, actor: Actor) -> None:
         """Let an actor take part from now on."""
-        if self.random is not None:
+        if not self.schedule.in_turn:
             # Unequal speeds, so that one role may be laps ahead of another.
-            actor.weight = float(self.random.choice([1.0, 1.0, 0.1, 10.0]))
+            actor.weight = float(self.schedule.random.choice([1.0, 1.0, 0.1, 10.0]))
         self.actors.append(actor)
 
     def run(self) -> bool:
         """Run to the end; False where nothing can move any more."""
-        return self._by_chance() if self.random is not None else self._in_turn()
+        return self._in_turn() if self.schedule.in_turn else self._by_weight()
 
     def _in_turn(self) -> bool:
+        early, newest = self.schedule.name == EARLY, self.schedule.name == LAST
         while self.actors:
             moved = False
             for actor in tuple(self.actors):
                 while actor.ready():
                     moved = True
                     # An actor that only gives way goes on in the next round.
-                    if not self._advance(actor) or actor.wait is None:
+                    goes_on = self._advance(actor) and actor.wait is not None
+                    if early:
+                        self._finish_all()
+                    if not goes_on:
                         break
-            if not moved:
-                late = self.work.next_late()
-                if late is None:
-                    return False
-                late()
+            if not moved and not self._finish_late(newest):
+                return False
         return True
 
-    def _by_chance(self) -> bool:
-        random = self.random
-        assert random is not None
+    def _finish_all(self) -> None:
+        """Do all asynchronous work that is under way, in order of issue."""
+        while early := self.work.any_early():
+            early[0]()
+
+    def _finish_late(self, newest: bool) -> bool:
+        """Nothing else can move: do what is under way, one by one; False where nothing is."""
+        late = self.work.next_late(newest)
+        if late is None:
+            return False
+        late()
+        return True
+
+    def _by_weight(self) -> bool:
+        random, changing = self.schedule.random, self.schedule.name == PRIORITIES
         eager = float(random.choice([0.0, 0.1, 0.5, 0.9]))
         while self.actors:
             ready = [actor for actor in self.actors if actor.ready()]
             early = self.work.any_early()
             if early and (not ready or random.random() < eager):
                 early[int(random.integers(len(early)))]()
-            elif ready:
+            elif not ready:
+                return False
+            elif changing:
+                if random.random() < _CHANGE:
+                    for actor in self.actors:
+                        actor.weight = float(random.random())
+                self._advance(max(ready, key=lambda actor: actor.weight))
+            else:
                 weights = np.array([actor.weight for actor in ready])
                 self._advance(ready[int(random.choice(len(ready), p=weights / weights.sum()))])
-            else:
-                return False
         return True
 
     def _advance(self, actor: Actor) -> bool:

@@ -174,7 +174,7 @@ class BlockState:
     @property
     def shuffles(self) -> bool:
         """Whether actors also give way where they need not wait."""
-        return self.cluster.scheduler.random is not None
+        return self.cluster.scheduler.schedule.shuffles
 
     @property
     def ended(self) -> bool:

@@ -7,10 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from warploom.sim import sync_faults
-from warploom.sim.actors import Actor, Scheduler
+from warploom.sim.actors import Actor, Schedule, Scheduler
 from warploom.sim.block import BlockState, Load, launched_registers, started
 from warploom.sim.booking import Booking
 from warploom.sim.machine import Batch, Slots, Step
@@ -40,8 +38,8 @@ class Resident:
     """Clusters that run at the same time: the schedule of their actors, their copies to shared
     memory in order of issue."""
 
-    def __init__(self, random: np.random.Generator | None) -> None:
-        self.scheduler = Scheduler(self, random)
+    def __init__(self, schedule: Schedule) -> None:
+        self.scheduler = Scheduler(self, schedule)
         self.loads: list[Load] = []
         self.clusters: list[Cluster] = []
 
@@ -50,9 +48,9 @@ class Resident:
         """All blocks, cluster by cluster."""
         return [block for cluster in self.clusters for block in cluster.blocks]
 
-    def next_late(self) -> Callable[[], None] | None:
-        """The oldest load: only loads can let an actor go on."""
-        return partial(self.land, self.loads[0]) if self.loads else None
+    def next_late(self, newest: bool = False) -> Callable[[], None] | None:
+        """The oldest load, or the newest: only loads can let an actor go on."""
+        return partial(self.land, self.loads[-1 if newest else 0]) if self.loads else None
 
     def any_early(self) -> list[Callable[[], None]]:
         """Any load, a store of the oldest group of each actor, the oldest product of each unit."""
@@ -133,11 +131,11 @@ def run_resident(
     frames: Sequence[Slots],
     batches: Sequence[Batch],
     size: int,
-    random: np.random.Generator | None,
+    schedule: Schedule,
 ) -> None:
     """Run blocks that are resident together to their end: clusters of `size`, one after the other
     in `batches`."""
-    resident = Resident(random)
+    resident = Resident(schedule)
     for first in range(0, len(batches), size):
         Cluster(t, batches[first : first + size], resident)
     launch = batches[0].launch

@@ -154,6 +154,26 @@ def failed_assertion(m: Batch, op: Any, block: int, element: str) -> Report:
     )
 
 
+def endless_loop(m: Batch, op: Op, place: int) -> None:
+    """A `while` that has taken more trips than are let pass, by the block at a place of the
+    batch."""
+    block = int(m.linear[place if m.count > 1 else 0])
+    actor = getattr(m, "actor", None)  # blocks without roles have none
+    found = report(
+        "D002",
+        f"a loop of `{m.launch.kernel}` does not end",
+        Span.at(op.loc, label="this loop", role=actor.role if actor else ""),
+        notes=(
+            f"block {m.launch.name_block(block)}: {m.launch.most_trips:,} trips, and its condition "
+            "still holds",
+        ),
+        hint="let something in its body decide its condition, or wait with an operation that "
+        "waits: `barrier.wait`, `wl.wait`",
+        block=block,
+    )
+    m.launch.find(found, op.loc)
+
+
 def matters(m: Batch, op: Op, use: str, *slots: int) -> None:
     """Find operands whose unwritten values decide something; `use` says what."""
     for a in slots:

@@ -24,6 +24,12 @@ Step: TypeAlias = "Callable[[Slots, Batch], None]"
 Run: TypeAlias = "Generator[Wait | None, None, None]"
 
 _FINDINGS = 100  # after so many, a launch only counts
+# Trips of one `while` after which it is taken for endless; a checked trip takes some times longer.
+_MOST_TRIPS, _MOST_CHECKED_TRIPS = 1_000_000, 100_000
+
+
+class Endless(Exception):
+    """A launch ends here: one of its loops does not, which has been found."""
 
 
 class Resumable:
@@ -86,6 +92,11 @@ class Launch:
     printed: list[tuple[int, str]] = field(default_factory=list)
     prompt: Any = None
     outside: Any = None  # histories of global memory, in checked mode
+
+    @property
+    def most_trips(self) -> int:
+        """Trips of a `while` that are let pass."""
+        return _MOST_CHECKED_TRIPS if self.checked else _MOST_TRIPS
 
     def find(self, report: Report, loc: Loc) -> None:
         """A fault: raised in plain mode; in checked mode noted, one for each place and code."""

@@ -21,10 +21,11 @@ from warploom.ir import cluster
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.ops import bulk, cp_async, flags, global_memory, tma
 from warploom.ir.types import Regs, Scalar, Tensor
+from warploom.sim.actors import Schedule
 from warploom.sim.arguments import TensorArg, tensor_argument
 from warploom.sim.booking import Outside
 from warploom.sim.cluster import run_resident
-from warploom.sim.machine import Arena, Batch, Launch, Slots, Step, sequence
+from warploom.sim.machine import Arena, Batch, Endless, Launch, Slots, Step, sequence
 from warploom.sim.order_faults import in_order
 from warploom.sim.prompt import Prompt
 from warploom.sim.rules.scalar import literal
@@ -94,6 +95,7 @@ class Program:
         *,
         checked: bool = False,
         seed: int = 0,
+        schedule: str = "",
         prompt: Prompt | None = None,
         together: bool = False,
     ) -> RunResult:
@@ -102,7 +104,8 @@ class Program:
         Blocks that wait have their cluster resident at a time; all of the grid where `together`.
 
         `args` are in the order of the kernel's parameters: `TensorArg` (or NumPy arrays), numbers.
-        `seed` chooses the order of the batches: 0 is ascending. Plain mode raises CheckError at a
+        `seed` chooses the order of the batches (0 is ascending) and, with the name of a schedule or
+        without, who takes turns in them (`actors`). Plain mode raises CheckError at a
         fault; checked mode collects findings. What the kernel prints goes to stdout in block order.
         `prompt` answers the kernel's breakpoints, by default from standard input; blocks run one by
         one then.
@@ -133,9 +136,9 @@ class Program:
                     batch.shadow = [None] * len(slots)
             with np.errstate(all="ignore"):
                 if translator.waits:
-                    random = np.random.default_rng([seed, blocks[0]]) if seed else None
+                    order = Schedule(seed, schedule, blocks[0])
                     size = math.prod(self.kernel.cluster)
-                    run_resident(translator, sequence(steps), frames, members, size, random)
+                    run_resident(translator, sequence(steps), frames, members, size, order)
                 else:
                     for step in steps:
                         step(frames[0], members[0])
@@ -144,11 +147,10 @@ class Program:
             return sum(batch.barriers[0] for batch in members)
 
         try:
-            if self._may_split(slots, batches, launch):
-                result.barriers = sum(_pool().map(run_batch, batches))
-            else:
-                for linear in batches:
-                    result.barriers += run_batch(linear)
+            split = self._may_split(slots, batches, launch)
+            result.barriers = sum((_pool().map if split else map)(run_batch, batches))
+        except Endless:
+            pass  # found
         finally:
             result.printed = [text for _, text in sorted(launch.printed, key=lambda p: p[0])]
             for line in result.printed:

@@ -3,6 +3,7 @@ splits it; one that is not runs each part of the batch by itself and merges what
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +13,18 @@ from warploom.ir.op import Block, Value
 from warploom.ir.ops import control
 from warploom.ir.ops.scalar import scalar_of
 from warploom.ir.types import Regs, Scalar
-from warploom.sim.faults import matters
-from warploom.sim.machine import Batch, Resumable, Run, Slots, Step, move, sequence, uniform
+from warploom.sim.faults import endless_loop, matters
+from warploom.sim.machine import (
+    Batch,
+    Endless,
+    Resumable,
+    Run,
+    Slots,
+    Step,
+    move,
+    sequence,
+    uniform,
+)
 from warploom.sim.registry import simulates
 from warploom.sim.shadow_values import merge_shadows, take_shadow
 from warploom.sim.values import merge_blocks, take_blocks
@@ -271,8 +282,8 @@ def while_loop(t: Translator, op: control.While) -> Step:
             move(s, m, inits, args.slots)
         frame, batch, alive = s, m, np.arange(m.count)
         parts: list[tuple[np.ndarray, Slots, Batch]] = []
-        while True:
-            goes_on = _decision(frame, batch, op, condition)
+        for trip in itertools.count():
+            goes_on = _decision(frame, batch, op, condition, trip)
             if type(goes_on) is np.ndarray:
                 # Blocks that are done step aside.
                 flags = goes_on.reshape(-1)
@@ -292,11 +303,16 @@ def while_loop(t: Translator, op: control.While) -> Step:
     return step
 
 
-def _decision(s: Slots, m: Batch, op: control.While, condition: int) -> Any:
-    """The condition before a trip; an unwritten one is a finding."""
+def _decision(s: Slots, m: Batch, op: control.While, condition: int, trip: int) -> Any:
+    """The condition before a trip; an unwritten one is a finding, and so is a trip too many."""
     if m.shadow:
         matters(m, op, "decides this loop", condition)
-    return uniform(s[condition])
+    goes_on = uniform(s[condition])
+    if trip >= m.launch.most_trips and np.any(goes_on):
+        block = int(np.argmax(np.ravel(goes_on))) if type(goes_on) is np.ndarray else 0
+        endless_loop(m, op, block)
+        raise Endless
+    return goes_on
 
 
 def _resumable_while(
@@ -310,7 +326,8 @@ def _resumable_while(
     def start(s: Slots, m: Batch) -> Run:
         if moves is not None:
             move(s, m, moves[0], moves[1])
-        while _decision(s, m, op, condition):
+        trips = itertools.count()
+        while _decision(s, m, op, condition, next(trips)):
             yield from body.start(s, m)
         if moves is not None:
             move(s, m, moves[1], moves[2])
