@@ -87,7 +87,7 @@ if TYPE_CHECKING:
     from warploom.language.debug import clock, device_assert, device_print
     from warploom.language.flag import signal, wait
     from warploom.language.function import function
-    from warploom.language.grid import launch_dependents, wait_for_previous
+    from warploom.language.grid import grid_sync, launch_dependents, wait_for_previous
     from warploom.language.lanes import ballot, lane_id, shuffle, thread_id, warp_id, warp_sync
     from warploom.language.mma import mma
     from warploom.language.outbound import copy_engine
@@ -147,7 +147,7 @@ _MODULES = {
     "language.debug": "clock device_assert device_print",
     "language.flag": "signal wait",
     "language.function": "function",
-    "language.grid": "launch_dependents wait_for_previous",
+    "language.grid": "grid_sync launch_dependents wait_for_previous",
     "language.lanes": "ballot lane_id shuffle thread_id warp_id warp_sync",
     "language.mma": "mma",
     "language.outbound": "copy_engine",
@@ -249,6 +249,7 @@ __all__ = [
     "function",
     "gather",
     "graph",
+    "grid_sync",
     "has_gpu",
     "i8",
     "i16",

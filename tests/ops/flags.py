@@ -38,6 +38,26 @@ def chained(x: wl.Tensor, out: wl.Tensor, flags: wl.Tensor, first: wl.i32, N: wl
     wl.signal(flags[here], first + 1, scope="system")
 
 
+@wl.kernel
+def told(out: wl.Tensor, flags: wl.Tensor):
+    """Only numbers are told: every block adds and waits for all, relaxed."""
+    here, blocks = wl.program_id(0), wl.num_programs(0)
+    wl.signal(flags[0], add=1, order="relaxed")
+    wl.signal(flags[1 + here], here, order="relaxed", scope="system")
+    wl.wait(flags[0], at_least=blocks, order="relaxed")
+    wl.store(out[here], here + blocks)
+
+
+def numbers_only(op: str) -> Case:
+    def make(device):
+        out, flags = (device.put(np.zeros(n, np.int32)) for n in (BLOCKS, BLOCKS + 1))
+        call = told.launch(BLOCKS, cooperative=True).call(out, flags)
+        here = np.arange(BLOCKS, dtype=np.int32)
+        return Trial(call, [(out, here + BLOCKS), (flags, np.append(np.int32(BLOCKS), here))])
+
+    return Case(op, "", make, "relaxed")
+
+
 def all_for_all(op: str) -> Case:
     def make(device):
         x = spread("i32", (BLOCKS, SIZE)) // 64
@@ -66,4 +86,5 @@ def one_by_one(op: str, first: int) -> Case:
 
 OPS = ("flags.signal", "flags.wait", "flags.post", "flags.poll")
 CASES = [all_for_all(op) for op in OPS]
+CASES += [numbers_only(op) for op in OPS]
 CASES += [one_by_one(op, first) for op in OPS for first in (0, 2**31 - 1)]

@@ -273,3 +273,25 @@ def test_a_skip_hands_back_what_is_held_first(visits: bool) -> None:
 def test_a_ring_of_one_stage_has_no_slot_to_count() -> None:
     text = body_of(threaded(loop(take(stages=1))))
     assert not re.search(r'kind="add"', text)
+
+
+def round_of(ring: int = 2, name: str = "r", advances: bool = True) -> str:
+    """A round, whose number is seen at a wait."""
+    return (
+        f"%{name}: i32@role = roles.round() [ring={ring}, advances={advances}]\n"
+        f"%{name}.b: barriers<1> = mbarrier.at(%full, %{name})\n"
+        f"mbarrier.wait(%{name}.b, %zero)\n"
+    )
+
+
+@pytest.mark.parametrize("n", [0, 1, 4])
+def test_rounds_count_on_through_loops_and_branches(n: int) -> None:
+    body = round_of() + loop(round_of() + branch(round_of(), round_of() + round_of())) + round_of()
+    last = 1 + n + sum(1 if i % 2 == 0 else 2 for i in range(n))
+    numbers = [slot for slot, _ in takes(events(body, n=n))]
+    assert numbers == list(range(last + 1))
+
+
+def test_looking_at_a_round_does_not_make_one() -> None:
+    body = round_of(advances=False) + round_of() + round_of(advances=False) + round_of()
+    assert [slot for slot, _ in takes(events(body))] == [0, 0, 1, 1]

@@ -55,7 +55,7 @@ from warploom.language import (
     turns,
 )
 from warploom.language import regions as language_regions
-from warploom.language.context import Building, building
+from warploom.language.context import Building, building, finish_block
 from warploom.language.values import Scalar, Tensor
 
 __all__ = ["ParamSpec", "build"]
@@ -115,7 +115,7 @@ def build(
     source = signature.source
     values = _parameters(source, params)
     builder = Builder(Block(), source.place(source.tree))
-    held = Building(builder, warps=warps, cluster=cluster)
+    held = Building(builder, warps=warps, cluster=cluster, params=len(values))
     names: dict[str, Any] = {name: _constant(name, value) for name, value in constants.items()}
     for number, value in enumerate(values):
         wrapped = Tensor(value, number) if isinstance(value.type, TensorType) else Scalar(value)
@@ -131,10 +131,11 @@ def build(
             raise CompileError(*reports.found) from reports.cause
         if unmet := wanted.unmet(source.name):
             raise error_of(unmet)
+        finish_block()
         builder.add(Yield(values=()))
     return Kernel(
         name=source.name,
-        params=values,
+        params=(*values, *(kept.value for kept in held.kept)),
         body=builder.block,
         warps=warps,
         cluster=cluster,
@@ -142,6 +143,7 @@ def build(
         fast_math=fast_math,
         written=tuple(sorted(held.written)),
         source=tuple(source.lines),
+        kept=tuple(kept.described() for kept in held.kept),
     )
 
 

@@ -18,6 +18,7 @@ class Kernel:
     the kernel stores to, as indices into `params`; `shared_bytes` is set by plan_shared_memory;
     `cluster` is the number of blocks of a cluster along each axis of the grid; `dependent`: it
     waits for the launch before it, and so may begin while that one ends.
+    `kept` are the tensors behind the parameters that the launch brings by itself.
     With `trace` each role notes so many events, in a tensor behind the parameters (insert_trace).
     """
 
@@ -34,6 +35,7 @@ class Kernel:
     maps: tuple[TensorMap, ...] = ()
     cluster: tuple[int, int, int] = (1, 1, 1)
     dependent: bool = False
+    kept: tuple[Kept, ...] = ()
     trace: int = 0
 
     @property
@@ -91,6 +93,31 @@ class TensorMap:
             int(swizzle),
             nan == ["nan"],
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Memory that launches of a kernel keep for each other: a parameter, a tensor of one axis with
+    `fixed` elements and `each` more for every block of the grid, which are zero before the first
+    launch."""
+
+    param: int
+    dtype: str
+    fixed: int
+    each: int
+
+    def elements(self, blocks: int) -> int:
+        """The extent for a grid of so many blocks."""
+        return self.fixed + self.each * blocks
+
+    def __str__(self) -> str:
+        return f"{self.param}:{self.dtype}:{self.fixed}:{self.each}"
+
+    @classmethod
+    def parse(cls, text: str) -> Kept:
+        """Read back what `str` prints."""
+        param, dtype, fixed, each = text.split(":")
+        return cls(int(param), dtype, int(fixed), int(each))
 
 
 @dataclass(frozen=True, slots=True)

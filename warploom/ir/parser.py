@@ -8,7 +8,7 @@ import re
 from typing import Any, NoReturn
 
 from warploom.base import dtypes
-from warploom.ir.kernel import Kernel, TensorMap
+from warploom.ir.kernel import Kept, Kernel, TensorMap
 from warploom.ir.layout.layout import parse as parse_layout
 from warploom.ir.layout.shared import SharedLayout
 from warploom.ir.op import REGISTRY, Block, FieldKind, Loc, Op, Stage, Value
@@ -171,6 +171,8 @@ class _Parser:
         if "cluster" in options:
             x, y, z = (int(n) for n in options["cluster"].split(","))
             kernel.cluster = (x, y, z)
+        kept = options.get("kept", "").strip('"').split()
+        kernel.kept = tuple(Kept.parse(word) for word in kept)
         words = options.get("maps", "").strip('"').split()
         kernel.maps = tuple(TensorMap.parse(word) for word in words)
         return kernel

@@ -44,6 +44,8 @@ class _Printer:
             options += " written=" + ",".join(map(str, kernel.written))
         if kernel.cluster != (1, 1, 1):
             options += " cluster=" + ",".join(map(str, kernel.cluster))
+        if kernel.kept:
+            options += f' kept="{" ".join(map(str, kernel.kept))}"'
         if kernel.maps:
             options += f' maps="{" ".join(map(str, kernel.maps))}"'
         self.lines.append(f"kernel @{kernel.name}({params}) {options} {{")

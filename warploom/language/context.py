@@ -106,6 +106,10 @@ class Building:
     joints: list[Any] = field(default_factory=list)  # what joins roles, to close when all are known
     turns: list[Any] = field(default_factory=list)  # whose turn this is, outermost first
     rings: int = 0  # numbers given out to what roles count
+    params: int = 0  # that a call gives
+    kept: list[Any] = field(default_factory=list)  # tensors behind them, which launches keep
+    gatherings: dict[Any, Any] = field(default_factory=dict)  # by role: what all blocks do together
+    endings: list[Any] = field(default_factory=list)  # called before the roles, or at the end
     top: Block = field(init=False)
 
     def __post_init__(self) -> None:
@@ -148,6 +152,14 @@ def current() -> Building:
             hint="put the code into a function under `@wl.kernel` and launch it: `kernel[grid](…)`",
         )
     return kernel
+
+
+def finish_block() -> None:
+    """What the block does by itself, without roles, ends here."""
+    held = current()
+    endings, held.endings = held.endings, []
+    for ending in endings:
+        ending()
 
 
 def need_top(what: str) -> None:

@@ -1,9 +1,28 @@
-"""A launch that begins while the one before it ends (programmatic dependent launch)."""
+"""All blocks of a launch: how they wait for each other, and how a launch begins while the one
+before it ends (programmatic dependent launch)."""
 
 from __future__ import annotations
 
 from warploom.ir.ops import grid
 from warploom.language.context import builder, vocabulary
+from warploom.language.gathering import gathering
+
+
+@vocabulary
+def grid_sync() -> None:
+    """Wait until all blocks of the launch have come here; what they wrote before is seen after.
+
+    In a role it is that role of every block, without its other roles. All blocks come here equally
+    often, and run at the same time: the launch is `cooperative=True` (H040). What the copy engine
+    reads after this needs `wl.fence_async(space="global")`. The counter behind it belongs to the
+    kernel and is never reset: launches of one stream hand it on, a graph has its own.
+
+    Shapes: none.
+    Executes: all warps of the role meet, one thread signals and polls, all warps meet.
+    Since: sm_80.
+    PTX: bar.sync, red.release.add, ld.acquire in a loop, bar.sync.
+    """
+    gathering("wl.grid_sync()").meet()
 
 
 @vocabulary

@@ -10,7 +10,15 @@ from typing import Any
 from warploom.ir.kernel import walk
 from warploom.ir.op import Block, Op, Value
 from warploom.ir.ops import roles as role_ops
-from warploom.language.context import Handle, Refused, builder, current, need_count, vocabulary
+from warploom.language.context import (
+    Handle,
+    Refused,
+    builder,
+    current,
+    finish_block,
+    need_count,
+    vocabulary,
+)
 from warploom.language.regions import Names, Nested, Region
 from warploom.language.values import Scalar, wrap
 
@@ -90,6 +98,7 @@ class Roles(Region):
         held = current()
         for joint in held.joints:
             joint.close(self.plans)
+        finish_block()
         if not self.plans:
             return
         plans = self.plans

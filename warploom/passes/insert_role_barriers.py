@@ -83,7 +83,7 @@ class _Inserter:
     def block(self, block: Block, state: Open) -> Open:
         """Insert into a block entered with these accesses open; gives those open at its end."""
         ops: list[Op] = []
-        for op in block.ops:
+        for op, following in zip(block.ops, [*block.ops[1:], None], strict=True):
             if isinstance(op, Loop):
                 state = self.loop(op, state)
             elif isinstance(op, If):
@@ -99,11 +99,11 @@ class _Inserter:
                 state = self.hand_over(op, state, ops)
                 state = self.after(op, state)
             ops.append(op)
-            if isinstance(op, Atomic) and op.acquires and not op.returns:
-                ops.append(self.barrier("an acquire, then what the role does", op))
-                state = state.met()
-            if isinstance(op, OneThread) and any(_for_all(inner) for inner in op.body.ops):
-                ops.append(self.barrier("one thread has waited, for the role", op))
+            why = _meets_behind(op)
+            if why:
+                made = self.barrier(why, op)
+                if not _same(made, following):  # which stands there where a loop is walked again
+                    ops.append(made)
                 state = state.met()
         block.ops = ops
         return state
@@ -239,5 +239,22 @@ class _Inserter:
         )
 
 
+def _meets_behind(op: Op) -> str:
+    """Why all warps meet behind an operation, if they do."""
+    if isinstance(op, Atomic) and op.acquires and not op.returns:
+        return "an acquire, then what the role does"
+    if isinstance(op, OneThread) and any(_for_all(inner) for inner in op.body.ops):
+        return "one thread has waited, for the role"
+    return ""
+
+
 def _for_all(op: Op) -> bool:
     return isinstance(op, Poll) and op.for_all
+
+
+def _same(made: Op, other: Op | None) -> bool:
+    return (
+        isinstance(made, WarpSync | Barrier)
+        and isinstance(other, WarpSync | Barrier)
+        and made.why == other.why
+    )

@@ -16,7 +16,7 @@ from warploom.ir.affine import Affine, ScalarFacts
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.layout.layout import Layout
 from warploom.ir.op import Block, Op, Value
-from warploom.ir.ops import cp_async, scalar, tensor, tile
+from warploom.ir.ops import cp_async, flags, scalar, tensor, tile
 from warploom.ir.ops.control import For, If, Loop, OneThread
 from warploom.ir.ops.roles import Split
 from warploom.ir.ops.sync import Barrier, Meet, WarpSync
@@ -104,6 +104,8 @@ class _Inserter:
         """Whether all warps meet at an operation."""
         if isinstance(op, Meet):
             return op.waits
+        if isinstance(op, flags.Signal | flags.Wait):
+            return not op.alone and op.order != "relaxed"
         return isinstance(op, Barrier) or (isinstance(op, WarpSync) and self.warps == 1)
 
     def loop(self, op: Loop, pending: frozenset[_Touch]) -> frozenset[_Touch]:

@@ -1,6 +1,6 @@
 """Turns the hidden positions of rings into carried values: each role counts, for each ring that it
-uses, the slot and the phase of its next item, through loops, branches and zero-trip paths. Nothing
-is reset between the tiles of a persistent kernel."""
+uses, the slot and the phase of its next item (or the rounds made), through loops, branches and
+zero-trip paths. Nothing is reset between the tiles of a persistent kernel."""
 
 from __future__ import annotations
 
@@ -15,29 +15,43 @@ from warploom.ir.op import Block, Op, Value
 from warploom.ir.ops import mbarrier, scalar, wgmma
 from warploom.ir.ops.cluster import ArrivePeers
 from warploom.ir.ops.control import For, If, Loop, Yield
-from warploom.ir.ops.roles import HandBack, Position, Skip, Split
+from warploom.ir.ops.roles import HandBack, Position, Round, Skip, Split
 from warploom.ir.types import Scalar, Uniformity
 
-# Of each ring: slot and phase of the next item, and how many taken items are held.
-State = dict[int, tuple[Value, Value, Value]]
+# Of each ring: slot and phase of the next item, and how many taken items are held; or the number of
+# the next round.
+_At = tuple[Value, ...]
+State = dict[int, _At]
+_ITEM, _ROUND = ("slot", "phase", "held"), ("round",)
 _ROLE = Scalar(i32, Uniformity.ROLE)
-_ON_RING = (Position, HandBack, Skip)
+_ON_RING = (Position, Round, HandBack, Skip)
 
 
 def thread_positions(kernel: Kernel, target: Target) -> None:
-    """Replace `roles.position`, `roles.hand_back` and `roles.skip`.
+    """Replace `roles.position`, `roles.round`, `roles.hand_back` and `roles.skip`.
 
     Needs: stage tile. Gives: positions as scalars that loops and branches carry; every role starts
-    each ring at slot 0 of phase 0.
+    each ring at slot 0 of phase 0, or at round 0, and so does the block before its roles.
     """
     for op in kernel.body.ops:
         if isinstance(op, Split):
             for body in op.bodies:
                 _Threader().role(body)
+    if _rings(kernel.body):
+        _Threader().role(kernel.body)
 
 
 def _rings(block: Block) -> tuple[int, ...]:
     return tuple(sorted({op.ring for op in walk(block) if isinstance(op, _ON_RING)}))
+
+
+def _names(block: Block) -> dict[int, tuple[str, ...]]:
+    """What is counted of each ring of a role."""
+    found: dict[int, tuple[str, ...]] = {}
+    for op in walk(block):
+        if isinstance(op, _ON_RING):
+            found[op.ring] = _ROUND if isinstance(op, Round) else _ITEM
+    return dict(sorted(found.items()))
 
 
 def _held_by(block: Block) -> dict[int, HandBack]:
@@ -65,7 +79,8 @@ class _Threader:
         # other roles.
         last = max((i for i, op in enumerate(body.ops) if _takes(op, held)), default=-1)
         first, rest = Block((), body.ops[: last + 1]), Block((), body.ops[last + 1 :])
-        state = self.block(first, {ring: (zero, zero, zero) for ring in _rings(body)})
+        names = _names(body)
+        state = self.block(first, {ring: (zero,) * len(names[ring]) for ring in names})
         end = Builder(Block(), body.ops[last].loc)
         state = self.drain(end, held, state)
         self.block(rest, state)
@@ -79,6 +94,9 @@ class _Threader:
             build.loc = op.loc
             if isinstance(op, Position):
                 state = state | {op.ring: self.advance(build, op, state[op.ring])}
+                continue
+            if isinstance(op, Round):
+                state = state | {op.ring: self.next_round(build, op, state[op.ring])}
                 continue
             if isinstance(op, HandBack):
                 state = state | {op.ring: self.hand_back(build, op, state[op.ring])}
@@ -103,9 +121,16 @@ class _Threader:
         block.ops = build.block.ops
         return state
 
-    def advance(
-        self, build: Builder, op: Position, at: tuple[Value, Value, Value]
-    ) -> tuple[Value, Value, Value]:
+    def next_round(self, build: Builder, op: Round, at: _At) -> _At:
+        """The result is the number of the round; the next one is one more."""
+        (number,) = at
+        self.swap[op.result] = number
+        if not op.advances:
+            return at
+        more = scalar.Binary(lhs=number, rhs=build.const(1), kind="add")
+        return (build.emit(more, "round"),)
+
+    def advance(self, build: Builder, op: Position, at: _At) -> _At:
         """Results take the position as it is; the next one is one slot on."""
         slot, phase, held = at
         self.swap[op.results[0]], self.swap[op.results[1]] = slot, phase
@@ -128,9 +153,7 @@ class _Threader:
         phase = build.emit(scalar.Binary(lhs=phase, rhs=odd, kind="xor"), "phase")
         return state | {op.ring: (slot, phase, held)}
 
-    def hand_back(
-        self, build: Builder, op: HandBack, at: tuple[Value, Value, Value]
-    ) -> tuple[Value, Value, Value]:
+    def hand_back(self, build: Builder, op: HandBack, at: _At) -> _At:
         """Arrive for the item `behind` before this one, if that many are held."""
         slot, phase, held = at
         count = _count(held)
@@ -168,7 +191,7 @@ class _Threader:
         inner = dict(state)
         args: list[Value] = []
         for ring in rings:
-            inner[ring] = _fresh(op)
+            inner[ring] = _fresh(op, state[ring])
             args += inner[ring]
         for arg in args:
             arg.owner = op.body
@@ -176,14 +199,14 @@ class _Threader:
         op.body.args += tuple(args)
         leaves = self.block(op.body, inner)
         _extend_yield(op.body, leaves, rings)
-        return state | _results(op, rings)
+        return state | _results(op, rings, state)
 
     def branch(self, op: If, state: State) -> State:
         rings = tuple(sorted({*_rings(op.then), *_rings(op.orelse)}))
         for inner in op.regions():
             leaves = self.block(inner, dict(state))
             _extend_yield(inner, leaves, rings)
-        return state | _results(op, rings)
+        return state | _results(op, rings, state)
 
 
 def _takes(op: Op, rings: dict[int, HandBack]) -> bool:
@@ -232,19 +255,20 @@ def _extend_yield(block: Block, state: State, rings: tuple[int, ...]) -> None:
     last.values += tuple(v for ring in rings for v in state[ring])
 
 
-def _results(op: Op, rings: tuple[int, ...]) -> State:
+def _results(op: Op, rings: tuple[int, ...], state: State) -> State:
     found: State = {}
     for ring in rings:
-        found[ring] = _fresh(op)
+        found[ring] = _fresh(op, state[ring])
         for value in found[ring]:
             value.owner = op
         op.results += found[ring]
     return found
 
 
-def _fresh(op: Op) -> tuple[Value, Value, Value]:
-    slot, phase, held = (Value(_ROLE, name, op.loc) for name in ("slot", "phase", "held"))
-    return slot, phase, held
+def _fresh(op: Op, like: _At) -> _At:
+    """New values for a position."""
+    names = _ITEM if len(like) == len(_ITEM) else _ROUND
+    return tuple(Value(_ROLE, name, op.loc) for name in names)
 
 
 def _earlier(build: Builder, slot: Value, count: int, stages: int) -> Value:

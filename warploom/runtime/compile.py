@@ -65,7 +65,8 @@ class Request:
 @dataclass(frozen=True, slots=True)
 class Image:
     """A compiled variant for a GPU. `written`: indices of the parameters that it stores to;
-    `dependent`: it may be launched with pdl; `together`: its blocks wait for each other."""
+    `dependent`: it may be launched with pdl; `together`: its blocks wait for each other; `kept`:
+    what its launches hand on, as `Kept` prints it."""
 
     cubin: bytes
     entry: str
@@ -75,6 +76,7 @@ class Image:
     layout: Layout
     dependent: bool
     together: bool
+    kept: tuple[str, ...] = ()
 
 
 def waits_on_grid(kernel: Kernel) -> bool:
@@ -187,6 +189,7 @@ def gpu_image(request: Request, target: Target) -> Image:
         layout,
         kernel.dependent,
         waits_on_grid(kernel),
+        tuple(map(str, kernel.kept)),
     )
     meta = {k: v for k, v in asdict(image).items() if k != "cubin"}
     entry = {"image": image_key, "meta": meta, "fields": fields}
@@ -240,6 +243,7 @@ def _from_disk(store: cache.DiskCache, key: str) -> Image | None:
             layout,
             meta["dependent"],
             meta["together"],
+            tuple(meta["kept"]),
         )
     except (KeyError, ValueError, TypeError):
         # Written by a version that named things differently under an equal key: cannot happen

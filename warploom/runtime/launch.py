@@ -56,8 +56,8 @@ class Launcher:
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Launch: on the simulator the work is done on return, on a GPU it is in the stream."""
         try:
-            arguments, variant = self._prepare(args, kwargs)
             recorder = recording()
+            arguments, variant = self._prepare(args, kwargs, own=recorder is not None)
             if recorder is not None:
                 recorder.add(self._bind(arguments, variant))
             elif 0 in self.grid:
@@ -84,7 +84,7 @@ class Launcher:
         current stream at each call unless the launcher names a stream.
         """
         try:
-            arguments, variant = self._prepare(args, kwargs)
+            arguments, variant = self._prepare(args, kwargs, own=True)
             return self._bind(arguments, variant)
         except Error as report:
             raise report.with_traceback(None) from report.__cause__
@@ -102,10 +102,15 @@ class Launcher:
             return BoundNothing(arguments)
         return variant.bound(self.grid, arguments, self.stream, self.ways)
 
-    def _prepare(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Arguments, Variant]:
+    def _prepare(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], own: bool = False
+    ) -> tuple[Arguments, Variant]:
+        """The arguments and the variant. What launches keep for each other is that of the stream,
+        or the launch's `own`, since replays may run beside anything."""
         kernel = self.kernel
         arguments = binding.bind(kernel.name, kernel.signature, args, kwargs)
         variant = kernel.variant(arguments, self.warps, self.cluster)
+        arguments = variant.kept.behind(arguments, prod(self.grid), self.stream, own)
         binding.check_written(kernel.name, arguments, variant.written)
         self.check_ways(variant)
         return arguments, variant

@@ -129,8 +129,9 @@ def trace(call: Call, blocks: int, events: int) -> Trace:
     rows = _rows(kernel)
     empty = np.full(blocks * len(rows) * events * 2, _UNWRITTEN, np.int64)
     buffer = memory.to_device(empty, held.place) if on_gpu else empty
-    given = _with_trace(held, buffer)
     built = variants.build(request, held.place)
+    held = built.kept.behind(held, int(np.prod(launcher.grid)), launcher.stream, own=True)
+    given = _with_trace(held, buffer)
     binding.check_written(request.name, given, built.written)
     launcher.check_ways(built)
     built.launch(launcher.grid, given, launcher.stream, launcher.ways)

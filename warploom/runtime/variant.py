@@ -11,13 +11,14 @@ from typing import Any
 
 from warploom.base.errors import error
 from warploom.base.target import Target, target_of
-from warploom.ir.kernel import Kernel, TensorMap
+from warploom.ir.kernel import Kept, Kernel, TensorMap
 from warploom.runtime import compile as compiler
 from warploom.runtime import driver, tensor_maps
 from warploom.runtime.arguments import Arguments
 from warploom.runtime.arrays import SIM, View
 from warploom.runtime.graph import recording
 from warploom.runtime.grid import ORDINARY, Grid, Ways
+from warploom.runtime.kept import KeptOnGpu, KeptOnHost
 from warploom.runtime.packing import Pack
 from warploom.runtime.stats import counters
 from warploom.sim.arguments import TensorArg
@@ -27,7 +28,7 @@ from warploom.sim.program import Program, RunResult
 class SimVariant:
     """A program of the simulator."""
 
-    __slots__ = ("dependent", "kernel", "program", "together", "written")
+    __slots__ = ("dependent", "kept", "kernel", "program", "together", "written")
 
     def __init__(self, kernel: Kernel, program: Program) -> None:
         self.kernel = kernel
@@ -35,6 +36,7 @@ class SimVariant:
         self.written = kernel.written
         self.dependent = kernel.dependent
         self.together = compiler.waits_on_grid(kernel)
+        self.kept = KeptOnHost(kernel.kept)
 
     def arguments(self, arguments: Arguments) -> list[Any]:
         """The arguments as the program takes them."""
@@ -55,14 +57,15 @@ class SimVariant:
         tensor_maps.check(self.kernel.maps, arguments)
         counters.simulated_launches += 1
         _say_once()
-        self.program.run(grid, self.arguments(arguments), together=ways.cooperative)
+        with self.kept.whole(arguments.values):
+            self.program.run(grid, self.arguments(arguments), together=ways.cooperative)
 
     def bound(
         self, grid: Grid, arguments: Arguments, stream: int | None, ways: Ways = ORDINARY
     ) -> BoundSim:
         """The launch with its arguments prepared."""
         tensor_maps.check(self.kernel.maps, arguments)
-        return BoundSim(self.program, grid, self.arguments(arguments), arguments, ways)
+        return BoundSim(self, grid, arguments, ways)
 
     def check(
         self,
@@ -77,24 +80,26 @@ class SimVariant:
         tensor_maps.check(self.kernel.maps, arguments)
         counters.simulated_launches += 1
         given, together = self.arguments(arguments), ways.cooperative
-        return self.program.run(
-            grid, given, checked=True, seed=seed, schedule=schedule, together=together
-        )
+        with self.kept.whole(arguments.values):
+            result = self.program.run(
+                grid, given, checked=True, seed=seed, schedule=schedule, together=together
+            )
+            if result.findings:
+                self.kept.clear(arguments.values)
+        return result
 
 
 class BoundSim:
     """A simulated launch with fixed arguments."""
 
-    __slots__ = ("_arguments", "_grid", "_keep", "_program", "_together", "place", "source")
+    __slots__ = ("_arguments", "_grid", "_held", "_together", "_variant", "place", "source")
 
-    def __init__(
-        self, program: Program, grid: Grid, arguments: list[Any], keep: Arguments, ways: Ways
-    ) -> None:
+    def __init__(self, variant: SimVariant, grid: Grid, arguments: Arguments, ways: Ways) -> None:
         self._together = ways.cooperative
-        self._program = program
+        self._variant = variant
         self._grid = grid
-        self._arguments = arguments
-        self._keep = keep
+        self._arguments = variant.arguments(arguments)
+        self._held = arguments
         self.place = SIM
         self.source = ""
 
@@ -109,13 +114,25 @@ class BoundSim:
     def run(self, stream: int | None) -> None:
         """Launch; a stream has no meaning here."""
         counters.simulated_launches += 1
-        self._program.run(self._grid, self._arguments, together=self._together)
+        variant = self._variant
+        with variant.kept.whole(self._held.values):
+            variant.program.run(self._grid, self._arguments, together=self._together)
 
 
 class GpuVariant:
     """A loaded cubin."""
 
-    __slots__ = ("_packs", "dependent", "image", "layout", "loaded", "maps", "together", "written")
+    __slots__ = (
+        "_packs",
+        "dependent",
+        "image",
+        "kept",
+        "layout",
+        "loaded",
+        "maps",
+        "together",
+        "written",
+    )
 
     def __init__(self, image: compiler.Image, device: int) -> None:
         self.image = image
@@ -125,6 +142,7 @@ class GpuVariant:
         self.written = image.written
         self.dependent = image.dependent
         self.together = image.together
+        self.kept = KeptOnGpu(tuple(Kept.parse(text) for text in image.kept), device)
         # Packs that no launch uses right now: taking and giving back is atomic in Python.
         self._packs: list[Pack] = []
 

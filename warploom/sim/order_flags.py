@@ -12,7 +12,7 @@ from warploom.sim.booking import Piece, Site, element_cells
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.memory import Memory
 from warploom.sim.order.history import Does
-from warploom.sim.order.signals import Signal
+from warploom.sim.order.signals import ALL_KNOWN, Signal
 from warploom.sim.order_table import before, orders, who_executes
 from warploom.sim.rules.flags import FlagWait, element_of
 
@@ -54,10 +54,10 @@ def post(t: Translator, op: flags.Post, step: Step) -> Step:
         if found is None:
             return
         signal, thread = _signal(m, op, *found, who)
-        if op.kind == "add":
-            signal.add(thread, int(s[v]), Site(m, op))
-        else:
-            signal.store(thread, int(s[v]), Site(m, op))
+        engine = m.state.booking.engine
+        told = ALL_KNOWN if op.order == "release" else engine.fenced(thread)
+        tell = signal.add if op.kind == "add" else signal.store
+        tell(thread, int(s[v]), Site(m, op), told)
 
     return before(step, event)
 
@@ -91,6 +91,7 @@ def poll(t: Translator, op: flags.Poll, step: Step) -> Step:
             waits = MeantFlag(op, *found, value)
             waits.wait = wait
             yield waits
-        wait.acquire(m.state.booking.threads(m.actor, who))
+        threads = m.state.booking.threads(m.actor, who)
+        m.state.booking.engine.hear(threads, wait.known, op.order == "acquire")
 
     return Resumable(start)

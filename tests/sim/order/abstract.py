@@ -17,6 +17,7 @@ from warploom.sim.order.engine import Engine, Warps
 from warploom.sim.order.history import Does, History
 from warploom.sim.order.phases import Book
 from warploom.sim.order.problems import Kind, Problem
+from warploom.sim.order.signals import Await, Until
 
 Op = tuple[Any, ...]
 
@@ -185,14 +186,18 @@ class Machine:
 
     def _until(self, actor: Actor, site: Any, counter: str, target: int) -> None:
         wait = self.signals[counter].begin_wait(target, site)
-        actor.wait = (wait.ready, lambda: wait.acquire(actor.warps.alone[:1]))
+        actor.wait = (wait.ready, lambda: self.hear(actor, wait))
+
+    def hear(self, actor: Actor, wait: Until | Await) -> None:
+        """A wait is over."""
+        self.engine.hear(actor.warps.alone[:1], wait.known, acquires=True)
 
     def _set(self, actor: Actor, site: Any, flag: str, value: int) -> None:
         self.signals[flag].store(actor.first, value, site)
 
     def _await(self, actor: Actor, site: Any, flag: str, value: int) -> None:
         wait = self.signals[flag].begin_flag(actor.first, value, site)
-        actor.wait = (wait.ready, lambda: wait.acquire(actor.warps.alone[:1]))
+        actor.wait = (wait.ready, lambda: self.hear(actor, wait))
 
     def _copy(self, actor: Actor, site: Any, *parts: tuple[int, str, int]) -> None:
         """`parts` are (location, barrier, bytes): one agent each."""

@@ -12,13 +12,13 @@ from warploom.ir.ops import flags as ops
 
 @emits(ops.Post)
 def post(out: Emitter, op: ops.Post) -> None:
-    name = flag_helpers.post(out.prelude, op.kind, op.scope)
+    name = flag_helpers.post(out.prelude, op.kind, op.scope, op.order)
     _call(out, op, f"{name}({element_at(out, op.tensor, op.base)}, {out.scalar(op.value)});")
 
 
 @emits(ops.Poll)
 def poll(out: Emitter, op: ops.Poll) -> None:
-    name = flag_helpers.poll(out.prelude, op.scope)
+    name = flag_helpers.poll(out.prelude, op.scope, op.order)
     _call(out, op, f"{name}({element_at(out, op.tensor, op.base)}, {out.scalar(op.target)});")
 
 

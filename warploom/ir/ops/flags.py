@@ -23,12 +23,16 @@ _TILE = Stage.TILE | Stage.ROLES
 _SAYS = (Effect.WRITE_GLOBAL, Effect.SYNC)
 _HEARS = (Effect.READ_GLOBAL, Effect.SYNC)
 KINDS = ("set", "add")
+SAYING, HEARING = ("release", "relaxed"), ("acquire", "relaxed")
 
 
-def _check(tensor: Value, number: Value, scope: str) -> None:
-    check(tensor_of(tensor).dtype == i32, f"a flag in a tensor of {tensor_of(tensor).dtype}")
+def _check(op: Signal | Wait | Post | Poll, number: Value) -> None:
+    held = tensor_of(op.tensor).dtype
+    check(held == i32, f"a flag in a tensor of {held}")
     check(scalar_of(number).dtype == i32, f"{number} for a flag of i32")
-    check(scope in SCOPES, f"scope {scope!r}")
+    check(op.scope in SCOPES, f"scope {op.scope!r}")
+    orders = SAYING if isinstance(op, Signal | Post) else HEARING
+    check(op.order in orders, f"order {op.order!r}")
 
 
 def _check_element(tensor: Value, indices: tuple[Value, ...]) -> None:
@@ -38,18 +42,20 @@ def _check_element(tensor: Value, indices: tuple[Value, ...]) -> None:
 
 @op("flags.signal", stages=_TILE, effects=_SAYS, executes=Actor.ROLE)
 class Signal(Op):
-    """Publish what the role has done, and `set` an element to a value or `add` it, wrapping. An
-    element outside the tensor is left alone. `alone`: by the one thread that is here, for it."""
+    """Publish what the role has done ("relaxed": nothing of it), and `set` an element to a value or
+    `add` it, wrapping. An element outside the tensor is left alone. `alone`: by the one thread that
+    is here, for it."""
 
     tensor: Value = operand()
     indices: tuple[Value, ...] = operands()
     value: Value = operand()
     kind: str = attribute()
     scope: str = attribute(default="gpu")
+    order: str = attribute(default="release")
     alone: bool = attribute(default=False)
 
     def verify(self) -> None:
-        _check(self.tensor, self.value, self.scope)
+        _check(self, self.value)
         _check_element(self.tensor, self.indices)
         check(self.kind in KINDS, f"kind {self.kind!r}")
 
@@ -57,23 +63,24 @@ class Signal(Op):
 @op("flags.wait", stages=_TILE, effects=_HEARS, executes=Actor.ROLE)
 class Wait(Op):
     """Wait until an element is at least `target`, as numbers that wrap: until the i32 difference is
-    not negative. What those did who signalled is seen by the role. An element outside the tensor is
-    not waited for. `alone`: by the one thread that is here, for it."""
+    not negative. What those did who signalled is seen by the role (not where "relaxed"). An element
+    outside the tensor is not waited for. `alone`: by the one thread that is here, for it."""
 
     tensor: Value = operand()
     indices: tuple[Value, ...] = operands()
     target: Value = operand()
     scope: str = attribute(default="gpu")
+    order: str = attribute(default="acquire")
     alone: bool = attribute(default=False)
 
     def verify(self) -> None:
-        _check(self.tensor, self.target, self.scope)
+        _check(self, self.target)
         _check_element(self.tensor, self.indices)
 
 
 @op("flags.post", stages=Stage.MACHINE, effects=_SAYS, executes=Actor.THREAD)
 class Post(Op):
-    """`flags.signal` by one thread. PTX st.release, red.release.add."""
+    """`flags.signal` by one thread. PTX st.release, red.release.add, or .relaxed."""
 
     tensor: Value = operand()
     base: Value = operand()
@@ -81,23 +88,25 @@ class Post(Op):
     predicate: Value | None = optional()
     kind: str = attribute()
     scope: str = attribute(default="gpu")
+    order: str = attribute(default="release")
 
     def verify(self) -> None:
-        _check(self.tensor, self.value, self.scope)
+        _check(self, self.value)
         check(self.kind in KINDS, f"kind {self.kind!r}")
 
 
 @op("flags.poll", stages=Stage.MACHINE, effects=_HEARS, executes=Actor.THREAD)
 class Poll(Op):
     """`flags.wait` by one thread. `for_all`: the warps of its role meet behind it
-    (insert_role_barriers sees to it). PTX ld.acquire, in a loop."""
+    (insert_role_barriers sees to it). PTX ld.acquire or ld.relaxed, in a loop."""
 
     tensor: Value = operand()
     base: Value = operand()
     target: Value = operand()
     predicate: Value | None = optional()
     scope: str = attribute(default="gpu")
+    order: str = attribute(default="acquire")
     for_all: bool = attribute(default=True)
 
     def verify(self) -> None:
-        _check(self.tensor, self.target, self.scope)
+        _check(self, self.target)

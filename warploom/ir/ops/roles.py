@@ -92,6 +92,19 @@ class Position(Op):
         check(self.stages >= 1, f"{self.stages} stages")
 
 
+@op("roles.round", stages=_TILE, effects=(Effect.CONTROL,), executes=Actor.ROLE)
+class Round(Op):
+    """How often the role has come to ring number `ring`, from 0: each role (replica), or the block
+    before its roles, counts for itself over the whole kernel; without `advances` it only looks.
+    thread_positions turns the count into carried values."""
+
+    ring: int = attribute()
+    advances: bool = attribute(default=True)
+
+    def infer(self) -> tuple[Type, ...]:
+        return (Scalar(i32, Uniformity.ROLE),)
+
+
 @op("roles.hand_back", stages=_TILE, effects=(Effect.SYNC,), executes=Actor.ROLE)
 class HandBack(Op):
     """Hold the item in `slot` of ring `ring`, and hand back the one taken `behind` items before it,

@@ -16,7 +16,7 @@ from warploom.ir.layout.layout import Layout, Mode, Place
 from warploom.ir.op import REGISTRY, Block, Op, Stage, Value
 from warploom.ir.ops import index, registers, scalar
 from warploom.ir.ops.control import OneThread
-from warploom.ir.ops.roles import HandBack, Position, Skip
+from warploom.ir.ops.roles import HandBack, Position, Round, Skip
 from warploom.ir.ops.sync import FenceAsync
 from warploom.ir.ops.tensor import Rows
 from warploom.ir.types import Regs, Scalar, Tensor, Tile
@@ -27,7 +27,7 @@ Rule = Callable[["Lowering", Any], None]
 
 
 # What another pass has replaced by then.
-_EARLIER = (Position, HandBack, Skip)
+_EARLIER = (Position, Round, HandBack, Skip)
 
 
 class LoweringRules:

@@ -18,8 +18,9 @@ def signal(lower: Lowering, op: flags.Signal) -> None:
         predicate=inside,
         kind=op.kind,
         scope=op.scope,
+        order=op.order,
     )
-    _by_one_thread(lower, made, op.alone, meet=True)
+    _by_one_thread(lower, made, op.alone, meet=op.order == "release")
 
 
 @lowers(flags.Wait)
@@ -31,6 +32,7 @@ def wait(lower: Lowering, op: flags.Wait) -> None:
         target=lower.get(op.target),
         predicate=inside,
         scope=op.scope,
+        order=op.order,
         for_all=not op.alone,
     )
     _by_one_thread(lower, made, op.alone, meet=False)

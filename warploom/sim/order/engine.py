@@ -170,6 +170,24 @@ class Engine:
         if given is not None:
             point.add(given)
 
+    def fenced(self, thread: int) -> np.ndarray | None:
+        """What a relaxed signal of a thread publishes: what its last fence has covered."""
+        return self._fenced.get(thread, {}).get(self)
+
+    def hear(self, threads: np.ndarray, known: np.ndarray | None, acquires: bool) -> None:
+        """Threads have waited for signals; relaxed, they learn only from a fence what was
+        published."""
+        if known is None:
+            return
+        if acquires:
+            self.clocks.acquire(threads, known)
+            return
+        self.clocks.see(threads, known[SEEN])
+        point = Point()
+        point.known[self] = known
+        for thread in map(int, threads):
+            self._read.setdefault(thread, []).append(point)
+
     def fence_order(self, threads: np.ndarray) -> None:
         """A fence of memory order, both ways."""
         for thread in map(int, threads):

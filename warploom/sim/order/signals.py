@@ -7,12 +7,16 @@ flag means the first store that satisfies it. Knows nothing of scopes and of who
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
 from warploom.sim.order.clocks import SEEN, Clocks, entry, joined
 from warploom.sim.order.problems import Found, Kind, Problem
+
+ALL_KNOWN: Final = "all"
+# What a signal publishes: all that its sender knows, or (relaxed) what a fence has covered, if any.
+Told: TypeAlias = np.ndarray | Literal["all"] | None
 
 
 @dataclass(slots=True)
@@ -45,28 +49,30 @@ class Signal:
         """Whether a value is below a target, as numbers of 32 bits that wrap."""
         return (value - target) & 0x8000_0000 != 0
 
-    def _send(self, thread: int, amount: int, value: int, site: Any) -> None:
+    def _send(self, thread: int, amount: int, value: int, site: Any, told: Told) -> None:
         clocks = self.clocks
         component, epoch = int(clocks.own[thread]), clocks.epoch(thread)
         known = clocks.release(np.array([thread]))
+        if not isinstance(told, str):
+            known = clocks.only_seen(known, told)
         made = Sent(component, epoch, amount, value, known, site)
         self.value = value
         self.sent.append(made)
         for wait in self._waits:
             wait.look(made)
 
-    def add(self, thread: int, amount: int, site: Any) -> None:
-        """A thread adds to a counter, having released what it knows."""
+    def add(self, thread: int, amount: int, site: Any, told: Told = ALL_KNOWN) -> None:
+        """A thread adds to a counter, and tells what it knows, or less."""
         if amount < 0:
             self.report(Kind.STORE, site, None, amount=amount)
-        self._send(thread, amount, self.value + amount, site)
+        self._send(thread, amount, self.value + amount, site, told)
 
-    def store(self, thread: int, value: int, site: Any) -> None:
-        """A thread stores to a flag, having released what it knows."""
+    def store(self, thread: int, value: int, site: Any, told: Told = ALL_KNOWN) -> None:
+        """A thread stores to a flag, and tells what it knows, or less."""
         last = self.sent[-1] if self.sent else None
         if last is not None and not self.is_before(last, self.clocks.rows[thread, SEEN]):
             self.report(Kind.STORE, site, last.site, value=value)
-        self._send(thread, 0, value, site)
+        self._send(thread, 0, value, site, told)
 
     def _begin(self, wait: Until | Await) -> Any:
         self._waits.append(wait)
@@ -95,13 +101,13 @@ class Signal:
 class Until:
     """A wait for a counter: `prefix` are the signals that it means, once they are complete."""
 
-    __slots__ = ("_known", "_told", "prefix", "signal", "site", "target", "value")
+    __slots__ = ("_told", "known", "prefix", "signal", "site", "target", "value")
 
     def __init__(self, signal: Signal, target: int, site: Any) -> None:
         self.signal, self.target, self.site = signal, target, site
         self.value = signal.first
         self.prefix: list[Sent] = []
-        self._known: np.ndarray | None = None
+        self.known: np.ndarray | None = None  # what the prefix published
         self._told = False
 
     def ready(self) -> bool:
@@ -113,7 +119,7 @@ class Until:
         if not self.ready():
             self.value += made.amount
             self.prefix.append(made)
-            self._known = joined(self._known, made.known)
+            self.known = joined(self.known, made.known)
             if self.ready():
                 self._check_prefix()
         elif self.prefix and not self._told:
@@ -137,11 +143,6 @@ class Until:
     def _unsure(self, other: Any) -> None:
         self._told = True
         self.signal.report(Kind.SIGNAL, self.site, other, target=self.target)
-
-    def acquire(self, threads: np.ndarray) -> None:
-        """The wait is over: threads know what the prefix published."""
-        if self._known is not None:
-            self.signal.clocks.acquire(threads, self._known)
 
 
 class Await:
@@ -174,7 +175,7 @@ class Await:
         if not fits and entry(made.known[SEEN], self.own) < self.epoch:
             self.signal.report(Kind.STORE, made.site, self.site, value=made.value)
 
-    def acquire(self, threads: np.ndarray) -> None:
-        """The wait is over: threads know what the store published."""
-        if self.first is not None:
-            self.signal.clocks.acquire(threads, self.first.known)
+    @property
+    def known(self) -> np.ndarray | None:
+        """What the store published that it means."""
+        return None if self.first is None else self.first.known
