@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from warploom.ir.op import Op
+from warploom.ir.ops.global_memory import Atomic
+from warploom.ir.ops.sync import SCOPES
 from warploom.sim import order_faults
 from warploom.sim.actors import Actor
 from warploom.sim.barriers import Mbarrier
@@ -104,7 +106,7 @@ class Booking:
     def enter(self, state: BlockState, actor: Actor) -> None:
         """A block begins with all its warps as one actor."""
         state.booking, self._whole[state] = self, actor
-        self._warps[actor] = self.engine.warps(actor.warps)
+        self._warps[actor] = self.engine.warps(actor.warps, state, state.cluster)
         history = History(-(-state.batch.pitch // self.unit))
         self._shared[state] = Piece(history, self.unit, 0, "", state)
         self._named[history] = self._shared[state]
@@ -137,30 +139,40 @@ class Booking:
         """The history of a tensor, if anybody writes it."""
         return self.outside.pieces.get(memory)
 
-    def touch(self, m: Batch, op: Op, piece: Piece, does: Does, who: str, cells: Any) -> None:
-        """An ordinary access. `cells`: one array, or one a warp."""
+    def touch(
+        self,
+        m: Batch,
+        op: Op,
+        piece: Piece,
+        does: Does,
+        who: str,
+        cells: Any,
+        scope: int | None = None,
+    ) -> None:
+        """An ordinary access, or an atomic one with a scope. `cells`: one array, or one a warp."""
         warps, site = self._warps[m.actor], Site(m, op)
         if who == FIRST:
             own = cells[0] if isinstance(cells, list) else cells
-            self.engine.access(piece.history, own, does, int(warps.alone[0]), site)
+            self.engine.access(piece.history, own, does, int(warps.alone[0]), site, None, scope)
             return
         for number, (lanes, alone) in enumerate(zip(warps.lanes, warps.alone, strict=True)):
             own = cells[number] if isinstance(cells, list) else cells
             if who == EACH:
-                self.engine.access(piece.history, own, does, int(alone), site)
+                self.engine.access(piece.history, own, does, int(alone), site, None, scope)
             else:
-                self.engine.access(piece.history, own, does, int(lanes), site, int(alone))
+                self.engine.access(piece.history, own, does, int(lanes), site, int(alone), scope)
 
     def exchange(
-        self, m: Batch, piece: Piece, who: str, cells: list[np.ndarray], gives: bool, takes: bool
+        self, m: Batch, op: Atomic, piece: Piece, who: str, cells: list[np.ndarray]
     ) -> None:
         """Atomic operations at cells, by warp: they publish (release) and learn (acquire)."""
+        scope = SCOPES.index(op.scope)
         warps = self._warps[m.actor]
         threads = warps.lanes if who == ALL else self.threads(m.actor, who)
         for number, thread in enumerate(threads):
             for cell in np.unique(cells[number]):
                 point = self.outside.point(piece.history, int(cell))
-                self.engine.exchange(point, int(thread), gives, takes)
+                self.engine.exchange(point, int(thread), op.releases, op.acquires, scope)
 
     # ---- barriers --------------------------------------------------------------------------
 

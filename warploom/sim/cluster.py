@@ -110,7 +110,10 @@ class Cluster:
         loads = self.resident.loads
         for load in [load for load in loads if load.block is block]:
             loads.remove(load)
-            sync_faults.barrier_left(load.m, load.op, "a copy to its shared memory has arrived")
+            if load.m.state is block:
+                sync_faults.barrier_left(load.m, load.op, "a copy to its shared memory has arrived")
+            else:
+                sync_faults.after_its_end(load.m, load.op, block)
             if load.booked is not None:
                 load.booked.count()
         for other in self.scheduler.ended:

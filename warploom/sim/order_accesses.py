@@ -9,6 +9,7 @@ import numpy as np
 
 from warploom.ir.op import Op
 from warploom.ir.ops import bulk, global_memory, shared_memory, tma, wgmma
+from warploom.ir.ops.sync import SCOPES
 from warploom.sim.accesses import Place
 from warploom.sim.booking import (
     ALL,
@@ -307,7 +308,7 @@ def atomic(t: Translator, op: global_memory.Atomic, step: Step) -> Step:
         if piece is None:
             return
         cells = _by_warps(cells_by_warp(place(s, m), piece, 0, who), m.actor.warps)
-        booking.touch(m, op, piece, Does.REDUCE, who, cells)
-        booking.exchange(m, piece, who, cells, op.releases, op.acquires)
+        booking.touch(m, op, piece, Does.REDUCE, who, cells, SCOPES.index(op.scope))
+        booking.exchange(m, op, piece, who, cells)
 
     return before(step, event)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from warploom.base.diagnostics import Report, Span
-from warploom.ir.ops import bulk, tma
+from warploom.ir.ops import bulk, flags, tma
 from warploom.sim import sync_faults
 from warploom.sim.order.history import Does
 from warploom.sim.order.problems import Kind, Problem
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _VERBS = {Does.READ: "reads", Does.WRITE: "writes", Does.REDUCE: "adds to"}
 _DONE = {Does.READ: "read", Does.WRITE: "written", Does.REDUCE: "added to"}
+_FLAGS = {flags.Post: "signalled", flags.Poll: "waited for"}
 
 
 def tell(problem: Problem, piece: Piece | None) -> None:
@@ -151,8 +152,8 @@ def _left(problem: Problem, site: Site, piece: Piece | None) -> None:
         "U103",
         f"the block ends while {what} is inside a phase",
         site,
-        ("the last arrival", ""),
-        None,
+        ("the last arrival", "made here"),
+        problem.other,
         (missing,),
         "let every role go the same number of rounds",
     )
@@ -215,6 +216,11 @@ def _by(site: Site) -> str:
     return f"a copy of {_name(site)}"
 
 
+def _done(site: Site, does: Does) -> str:
+    """What a site has done to memory, in a word for a label."""
+    return _FLAGS.get(type(site.op), _DONE[does])
+
+
 def _where(problem: Problem, piece: Piece | None) -> tuple[str, str]:
     """The buffer or tensor, and the element, in words."""
     assert piece is not None
@@ -252,9 +258,32 @@ def _race(problem: Problem, site: Site, piece: Piece | None) -> None:
         one, two, same = _block(site), _block(other), ""
         notes[1] = "nothing orders these blocks"
     message = f"{one} {_VERBS[facts['does']]} {what} while {two} may {still} it{same}"
-    labels = (f"{_DONE[facts['does']]} here", f"{_DONE[facts['did']]} here")
+    labels = (f"{_done(site, facts['does'])} here", f"{_done(other, facts['did'])} here")
     code = "R101" if piece.state is not None else "R102"
     _make(code, message, site, labels, other, tuple(notes), _hint(problem))
+
+
+def _scope(problem: Problem, site: Site, piece: Piece | None) -> None:
+    """Two atomic accesses of which one does not reach the thread of the other."""
+    what, part = _where(problem, piece)
+    other: Site = problem.other
+    reach = [f'{_block(s)}, {_name(s)}, has scope "{_scope_of(s)}"' for s in (site, other)]
+    near = site.m.state.cluster is other.m.state.cluster
+    facts = problem.facts
+    _make(
+        "R103",
+        f"two atomic accesses to {what} leave each other out",
+        site,
+        (f"{_done(site, facts['does'])} here", f"{_done(other, facts['did'])} here"),
+        other,
+        (part, f"this one: {reach[0]}", f"the other: {reach[1]}"),
+        f'give both `scope="{"cluster" if near else "gpu"}"`, or a wider one',
+    )
+
+
+def _scope_of(site: Site) -> str:
+    """The scope of an atomic access, in words of the source."""
+    return getattr(site.op, "scope", "gpu")
 
 
 def _fence(problem: Problem, site: Site, piece: Piece | None) -> None:
@@ -278,7 +307,11 @@ def _unit(site: Site) -> str:
 
 def _exit(problem: Problem, site: Site, piece: Piece | None) -> None:
     what, label = "a copy to its shared memory has arrived", "this copy"
-    if piece is None:
+    assert piece is not None
+    if piece.state is not site.m.state:
+        sync_faults.after_its_end(site.m, site.op, piece.state)
+        return
+    if problem.other is not None:
         what, label = "an arrival at its barrier is over", "this arrival"
     elif site.op.FAMILY == "wgmma":
         what, label = "a product has read its operands", "this product"
@@ -297,6 +330,7 @@ _TELLERS = {
     Kind.UNMADE: _unmade,
     Kind.SIGNAL: _signal,
     Kind.STORE: _store,
+    Kind.SCOPE: _scope,
     Kind.RACE: _race,
     Kind.FENCE: _fence,
     Kind.EXIT: _exit,
@@ -306,7 +340,7 @@ _TELLERS = {
 # ---- all findings of a launch ------------------------------------------------------------------
 
 # What is unstable explains races, and both explain a deadlock.
-_RANKS = {"U": 0, "M011": 0, "M012": 0, "R": 1, "M016": 1, "M": 2, "D": 3}
+_RANKS = {"U": 0, "M011": 0, "M012": 0, "R103": 0, "R": 1, "M016": 1, "M": 2, "D": 3}
 
 
 def in_order(found: list[Report]) -> list[Report]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from warploom.ir.kernel import walk
 from warploom.ir.ops import flags
+from warploom.ir.ops.sync import SCOPES
 from warploom.sim.booking import Piece, Site, element_cells
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.memory import Memory
-from warploom.sim.order.history import Does
-from warploom.sim.order.signals import ALL_KNOWN, Signal
+from warploom.sim.order.history import Does, Reach
+from warploom.sim.order.signals import Signal
 from warploom.sim.order_table import before, orders, who_executes
 from warploom.sim.rules.flags import FlagWait, element_of
 
@@ -32,17 +33,21 @@ class Flag(NamedTuple):
         return f"`{self.memory.name}[{self.element}]`"
 
 
-def _signal(m: Batch, op: Any, memory: Memory, place: int, who: str) -> tuple[Signal, int]:
-    """The signals at an element, and the thread that executes this. Its access conflicts with
-    ordinary ones."""
+def _signal(
+    m: Batch, op: flags.Post | flags.Poll, memory: Memory, place: int, who: str
+) -> tuple[Signal, int, Reach]:
+    """The signals at an element, the thread that executes this and how far it reaches. Its access
+    conflicts with ordinary ones, and with signals and waits whose scopes leave it out."""
     booking = m.state.booking
     piece: Piece = booking.tensor(memory)
     cells = element_cells(np.array([place]), memory, piece)
     thread = int(booking.threads(m.actor, who)[0])
-    booking.engine.access(piece.history, cells, Does.REDUCE, thread, Site(m, op))
+    engine, scope = booking.engine, SCOPES.index(op.scope)
+    engine.access(piece.history, cells, Does.REDUCE, thread, Site(m, op), scope=scope)
     name = Flag(memory, place - memory.origin)
     key = (id(piece.history), int(cells[0]))
-    return booking.engine.signal(key, name, int(memory.flat[place])), thread
+    found = engine.signal(key, name, int(memory.flat[place]))
+    return found, thread, engine.reach(thread, scope)
 
 
 @orders(flags.Post)
@@ -53,9 +58,9 @@ def post(t: Translator, op: flags.Post, step: Step) -> Step:
         found = find(s, m)
         if found is None:
             return
-        signal, thread = _signal(m, op, *found, who)
+        signal, thread, reach = _signal(m, op, *found, who)
         engine = m.state.booking.engine
-        told = ALL_KNOWN if op.order == "release" else engine.fenced(thread)
+        told = reach if op.order == "release" else engine.fenced(thread, reach)
         tell = signal.add if op.kind == "add" else signal.store
         tell(thread, int(s[v]), Site(m, op), told)
 
@@ -84,7 +89,7 @@ def poll(t: Translator, op: flags.Poll, step: Step) -> Step:
             return
         if m.state.shuffles:
             yield None
-        signal, thread = _signal(m, op, *found, who)
+        signal, thread, reach = _signal(m, op, *found, who)
         value, site = int(s[target]), Site(m, op)
         wait = signal.begin_wait(value, site) if counts else signal.begin_flag(thread, value, site)
         if not wait.ready():
@@ -92,6 +97,6 @@ def poll(t: Translator, op: flags.Poll, step: Step) -> Step:
             waits.wait = wait
             yield waits
         threads = m.state.booking.threads(m.actor, who)
-        m.state.booking.engine.hear(threads, wait.known, op.order == "acquire")
+        m.state.booking.engine.hear(threads, reach, wait.prefix, op.order == "acquire")
 
     return Resumable(start)

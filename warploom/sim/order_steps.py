@@ -60,7 +60,8 @@ def fence(t: Translator, op: sync.Fence, step: Step | None) -> Step:
 
     def event(s: Slots, m: Batch) -> None:
         booking = m.state.booking
-        booking.engine.fence_order(booking.threads(m.actor, who))
+        scope = sync.SCOPES.index(op.scope)
+        booking.engine.fence_order(booking.threads(m.actor, who), scope)
 
     return before(step, event)
 

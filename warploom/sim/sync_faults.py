@@ -164,7 +164,7 @@ def after_its_end(m: Batch, op: Op, block: BlockState) -> None:
         m,
         op,
         "M031",
-        f"rank {m.state.rank} reaches the shared memory of rank {block.rank} after its end",
+        f"rank {m.state.rank} may reach the shared memory of rank {block.rank} after its end",
         f"rank {block.rank} is block {other}",
         label="reached here",
         hint="let all warps of the cluster meet before any of them ends: `wl.cluster_sync()`",

@@ -17,7 +17,7 @@ from warploom.sim.order.engine import Engine, Warps
 from warploom.sim.order.history import Does, History
 from warploom.sim.order.phases import Book
 from warploom.sim.order.problems import Kind, Problem
-from warploom.sim.order.signals import Await, Until
+from warploom.sim.order.signals import ANY, Await, Until
 
 Op = tuple[Any, ...]
 
@@ -190,7 +190,7 @@ class Machine:
 
     def hear(self, actor: Actor, wait: Until | Await) -> None:
         """A wait is over."""
-        self.engine.hear(actor.warps.alone[:1], wait.known, acquires=True)
+        self.engine.hear(actor.warps.alone[:1], ANY, wait.prefix, acquires=True)
 
     def _set(self, actor: Actor, site: Any, flag: str, value: int) -> None:
         self.signals[flag].store(actor.first, value, site)

@@ -117,15 +117,6 @@ class Clocks:
         made[SEEN + 1 :] = 0
         return made
 
-    @staticmethod
-    def only_seen(known: np.ndarray, published: np.ndarray | None) -> np.ndarray:
-        """What a relaxed signal tells: all that has been seen, and of accesses only what a fence
-        before it has `published`."""
-        made = known.copy()
-        made[CAUSE] = 0
-        made[SEEN + 1 :] = 0
-        return made if published is None else joined(made, published)
-
     def known(self, threads: np.ndarray) -> np.ndarray:
         """What threads know together."""
         if len(threads) == 1:

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 
 from warploom.sim.order.clocks import CAUSE, SEEN, Clocks, entry, joined
-from warploom.sim.order.history import Access, Does, History
+from warploom.sim.order.history import GPU, Access, Does, History, Reach
 from warploom.sim.order.phases import Arrival, Book
 from warploom.sim.order.problems import Found, Kind, Problem
-from warploom.sim.order.signals import Signal
+from warploom.sim.order.signals import Sent, Signal, Told
+
+_KINDS = {"order": Kind.RACE, "fence": Kind.FENCE, "scope": Kind.SCOPE}
 
 Agent = tuple[int, int]
 """A component and the epoch that stands for the agent."""
@@ -49,19 +51,28 @@ class Groups:
         return self.closed + 1
 
 
-class Point:
-    """What has been published at one element of global memory by atomic operations: of each world
-    (engine) what its publishers knew."""
+Knowledge = dict["Engine", np.ndarray]
+"""What somebody knows, of each world (engine)."""
 
-    __slots__ = ("known",)
+
+class Point:
+    """What has been published at one element of global memory by atomic operations: what its
+    publishers knew, by how far they reach."""
+
+    __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self.known: dict[Engine, np.ndarray] = {}
+        self._known: dict[Reach, Knowledge] = {}
 
-    def add(self, other: dict[Engine, np.ndarray]) -> None:
+    def add(self, reach: Reach, other: Knowledge) -> None:
         """Something more is published."""
+        held = self._known.setdefault(reach, {})
         for world, clock in other.items():
-            self.known[world] = joined(self.known.get(world), clock)
+            held[world] = joined(held.get(world), clock)
+
+    def seen_from(self, reach: Reach) -> Iterator[Knowledge]:
+        """What one who reaches so far can learn here."""
+        return (known for there, known in self._known.items() if there.meets(reach))
 
 
 class Engine:
@@ -78,8 +89,11 @@ class Engine:
         self._bulk: dict[int, tuple[Groups, Groups]] = {}
         # What threads learnt of other worlds: component and epoch of the thread, what it learnt.
         self._learnt: list[tuple[int, int, dict[Engine, np.ndarray]]] = []
-        self._fenced: dict[int, dict[Engine, np.ndarray]] = {}  # by thread: known at its last fence
-        self._read: dict[int, list[Point]] = {}  # by thread: what it has read without acquiring
+        # By thread: what it knew at its last fence of each scope; what it has read, and how far it
+        # reached there, without acquiring it.
+        self._fenced: dict[int, dict[int, Knowledge]] = {}
+        self._read: dict[int, list[tuple[Point, Reach]]] = {}
+        self._places: dict[int, Reach] = {}  # of threads
 
     def _live(self) -> Iterator[int]:
         """Components of agents that something still refers to."""
@@ -94,11 +108,17 @@ class Engine:
 
     # ---- threads ---------------------------------------------------------------------------
 
-    def warps(self, count: int) -> Warps:
-        """The threads of an actor of `count` warps."""
+    def warps(self, count: int, block: Any = None, cluster: Any = None) -> Warps:
+        """The threads of an actor of `count` warps in a block of a cluster."""
         lanes = [self.clocks.thread() for _ in range(count)]
         alone = [self.clocks.thread() for _ in range(count)]
+        self._places.update(dict.fromkeys(lanes + alone, Reach(GPU, block, cluster)))
         return Warps(np.array(lanes), np.array(alone))
+
+    def reach(self, thread: int, scope: int) -> Reach:
+        """How far an atomic access of a thread with this scope reaches."""
+        place = self._places[thread]
+        return place if place.scope == scope else place._replace(scope=scope)
 
     def fork(self, parent: Warps, child: Warps) -> None:
         """What the parent knows is known when a child begins."""
@@ -119,21 +139,31 @@ class Engine:
     # ---- memory ----------------------------------------------------------------------------
 
     def access(
-        self, history: History, at: Any, does: Does, thread: int, site: Any, also: int | None = None
+        self,
+        history: History,
+        at: Any,
+        does: Does,
+        thread: int,
+        site: Any,
+        also: int | None = None,
+        scope: int | None = None,
     ) -> None:
-        """An ordinary access by a thread; `also` is the one that shares its warp."""
+        """An ordinary access by a thread, or an atomic one with a scope; `also` is the thread that
+        shares its warp."""
         clocks = self.clocks
-        access = Access(int(clocks.own[thread]), clocks.epoch(thread), does, True, True, site, self)
+        own, epoch = int(clocks.own[thread]), clocks.epoch(thread)
+        reach = None if scope is None else self.reach(thread, scope)
+        access = Access(own, epoch, does, True, True, site, self, reach)
         clock = clocks.rows[thread]
         if also is not None:
             clock = np.maximum(clock, clocks.rows[also])
         self._touch(history, at, access, clock)
 
     def _touch(self, history: History, at: Any, access: Access, clock: np.ndarray) -> None:
-        for earlier, cell, fence in history.touch(at, access, clock):
+        for earlier, cell, lacks in history.touch(at, access, clock):
             if earlier.world is not self and self.knows_foreign(earlier, clock, CAUSE):
                 continue
-            kind = Kind.FENCE if fence else Kind.RACE
+            kind = _KINDS[lacks]
             facts = {"cell": cell, "does": access.does, "did": earlier.does}
             facts["generic"], facts["was_generic"] = access.generic, earlier.generic
             facts["foreign"] = earlier.world is not self
@@ -159,44 +189,53 @@ class Engine:
 
     # ---- atomic operations -----------------------------------------------------------------
 
-    def exchange(self, point: Point, thread: int, gives: bool, takes: bool) -> None:
+    def exchange(
+        self, point: Point, thread: int, gives: bool, takes: bool, scope: int = GPU
+    ) -> None:
         """An atomic operation by a thread. A relaxed one publishes what a fence before it has
-        covered, and a fence after it learns what it could have."""
-        given = self._knowledge(thread) if gives else self._fenced.get(thread)
+        covered, and a fence after it learns what it could have; the narrower scope counts."""
+        reach = self.reach(thread, scope)
+        given = {scope: self._knowledge(thread)} if gives else self._fenced.get(thread, {})
         if takes:
-            self._learn(thread, [point])
+            self._learn(thread, list(point.seen_from(reach)))
         else:
-            self._read.setdefault(thread, []).append(point)
-        if given is not None:
-            point.add(given)
+            self._read.setdefault(thread, []).append((point, reach))
+        for within, known in given.items():
+            point.add(reach.narrowed(within), known)
 
-    def fenced(self, thread: int) -> np.ndarray | None:
-        """What a relaxed signal of a thread publishes: what its last fence has covered."""
-        return self._fenced.get(thread, {}).get(self)
+    def fenced(self, thread: int, reach: Reach) -> list[Told]:
+        """What a relaxed signal of a thread publishes: what its fences have covered, each as far as
+        both reach."""
+        held = self._fenced.get(thread, {}).items()
+        return [(reach.narrowed(scope), known[self]) for scope, known in held]
 
-    def hear(self, threads: np.ndarray, known: np.ndarray | None, acquires: bool) -> None:
-        """Threads have waited for signals; relaxed, they learn only from a fence what was
-        published."""
-        if known is None:
-            return
-        if acquires:
-            self.clocks.acquire(threads, known)
-            return
-        self.clocks.see(threads, known[SEEN])
+    def hear(self, threads: np.ndarray, reach: Reach, signals: list[Sent], acquires: bool) -> None:
+        """Threads have waited for signals, and reach so far; relaxed, they learn only from a fence
+        what was published."""
         point = Point()
-        point.known[self] = known
-        for thread in map(int, threads):
-            self._read.setdefault(thread, []).append(point)
+        for sent in signals:
+            self.clocks.see(threads, sent.known[SEEN])
+            for there, known in sent.told:
+                if not acquires:
+                    point.add(there, {self: known})
+                elif there.meets(reach):
+                    self.clocks.acquire(threads, known)
+        if not acquires:
+            for thread in map(int, threads):
+                self._read.setdefault(thread, []).append((point, reach))
 
-    def fence_order(self, threads: np.ndarray) -> None:
+    def fence_order(self, threads: np.ndarray, scope: int = GPU) -> None:
         """A fence of memory order, both ways."""
         for thread in map(int, threads):
-            self._learn(thread, self._read.pop(thread, []))
-            self._fenced[thread] = self._knowledge(thread)
+            for point, reach in self._read.get(thread, ()):
+                self._learn(thread, list(point.seen_from(reach.narrowed(scope))))
+            if scope >= GPU:
+                self._read.pop(thread, None)  # a wider fence would learn no more
+            self._fenced.setdefault(thread, {})[scope] = self._knowledge(thread)
 
-    def _knowledge(self, thread: int) -> dict[Engine, np.ndarray]:
+    def _knowledge(self, thread: int) -> Knowledge:
         """What a thread knows of this world and of others."""
-        found: dict[Engine, np.ndarray] = {}
+        found: Knowledge = {}
         clock = self.clocks.release(np.array([thread]))
         for component, epoch, learnt in self._learnt:
             if entry(clock[CAUSE], component) >= epoch:
@@ -205,12 +244,12 @@ class Engine:
         found[self] = clock
         return found
 
-    def _learn(self, thread: int, points: list[Point]) -> None:
+    def _learn(self, thread: int, found: list[Knowledge]) -> None:
         clocks = self.clocks
-        for point in points:
-            others = {w: k.copy() for w, k in point.known.items() if w is not self}
-            if self in point.known:
-                clocks.acquire(np.array([thread]), point.known[self])
+        for known in found:
+            others = {w: k.copy() for w, k in known.items() if w is not self}
+            if self in known:
+                clocks.acquire(np.array([thread]), known[self])
             if others:
                 self._learnt.append((int(clocks.own[thread]), clocks.epoch(thread), others))
 
@@ -352,7 +391,8 @@ class Engine:
         access = Access(reads.component, reads.epoch, Does.READ, False, False, site, self)
         self._touch(*source, access, clock)
         if target is not None:
-            access = Access(writes.component, writes.epoch, does, False, False, site, self)
+            reach = self.reach(thread, GPU) if does is Does.REDUCE else None
+            access = Access(writes.component, writes.epoch, does, False, False, site, self, reach)
             self._touch(*target, access, clock)
 
     def commit_bulk(self, thread: int) -> None:
@@ -381,4 +421,4 @@ class Engine:
         for book in books:
             late = book.unknown(clock[SEEN])
             if late is not None:
-                self.found(Problem(Kind.EXIT, late, None, book.name, {}))
+                self.found(Problem(Kind.EXIT, late, book.name, history, {}))

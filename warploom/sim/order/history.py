@@ -27,10 +27,35 @@ class Does(Enum):
     REDUCE = "reduce"
 
 
+BLOCK, CLUSTER, GPU, SYSTEM = range(4)  # scopes, each wider than the one before
+
+
+class Reach(NamedTuple):
+    """How far an atomic access reaches: the threads of its `scope` around the block and cluster of
+    the thread that made it."""
+
+    scope: int = GPU
+    block: Any = None
+    cluster: Any = None
+
+    def narrowed(self, scope: int) -> Reach:
+        """The same, but not beyond a scope."""
+        return self if self.scope <= scope else self._replace(scope=scope)
+
+    def meets(self, other: Reach) -> bool:
+        """Whether the scope of each includes the thread of the other: only then is one step of the
+        one seen as one step by the other."""
+        if self.block is other.block:
+            return True
+        within = CLUSTER if self.cluster is other.cluster else GPU
+        return self.scope >= within and other.scope >= within
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Access:
     """One access by a component in an epoch. `generic`: by the generic proxy; `whole`: its clock
-    holds all that happens before it, as a thread's does. `world` owns the component."""
+    holds all that happens before it, as a thread's does. `world` owns the component; `reach` is
+    that of an atomic one."""
 
     component: int
     epoch: int
@@ -39,14 +64,16 @@ class Access:
     whole: bool
     site: Any
     world: Any = None
+    reach: Reach | None = None
 
 
 class Conflict(NamedTuple):
-    """An access that conflicts with an earlier one at a cell. `fence`: only a fence is missing."""
+    """An access that conflicts with an earlier one at a cell, as it lacks "order" or a "fence", or
+    two atomic ones as their scopes leave each other out ("scope")."""
 
     earlier: Access
     cell: int
-    fence: bool
+    lacks: str
 
 
 State = tuple[Access | None, tuple[Access, ...]]
@@ -95,11 +122,13 @@ class History:
         write, others = self.states[number]
         earlier = [*others, write] if write is not None else others
         for before in earlier:
-            if before.does is access.does and access.does is not Does.WRITE:
+            same = before.does is access.does and access.does is not Does.WRITE
+            if same and _commute(before, access):
                 continue
             lacks = _lacks(before, access, clock, self.fenced)
             if lacks is not None and not any(c.earlier is before for c in conflicts):
-                conflicts.append(Conflict(before, _cell(at, held, number), lacks == "fence"))
+                lacks = "scope" if same else lacks
+                conflicts.append(Conflict(before, _cell(at, held, number), lacks))
         if access.does is Does.WRITE:
             state: State = (access, ())
         else:
@@ -143,11 +172,17 @@ def _lacks(before: Access, access: Access, clock: np.ndarray, fenced: int) -> st
     return None
 
 
+def _commute(before: Access, access: Access) -> bool:
+    """Whether two reads, or two atomic accesses, leave the same in either order."""
+    one, other = before.reach, access.reach
+    return one is None or other is None or one is other or one.meets(other)
+
+
 def _covered(before: Access, access: Access, clock: np.ndarray) -> bool:
     """Whether all that is ordered after an access is ordered after an earlier one too."""
     if before.world is not access.world or before.generic is not access.generic:
         return False
-    if before.does is not access.does:
+    if before.does is not access.does or before.reach != access.reach:
         return False
     if before.component == access.component:
         return True

@@ -300,7 +300,7 @@ class Book:
                 "count": self.count,
                 "bytes": phase.expected - phase.landed,
             }
-            self._report(Kind.LEFT, site, None, facts)
+            self._report(Kind.LEFT, site, self.made and self.made[2], facts)
 
     def unknown(self, seen: np.ndarray) -> Any:
         """The site of an arrival that one who has seen so much does not know of; None: all are

@@ -20,6 +20,7 @@ class Kind(Enum):
     STORE = "stores to a flag are not ordered with its waits"
     LEFT = "a barrier ends inside a phase"
     UNMADE = "a barrier is used before it is known to be made"
+    SCOPE = "two atomic accesses, of which one does not reach the thread of the other"
     RACE = "two accesses are not ordered"
     FENCE = "two accesses are ordered, but no fence joins their proxies"
     EXIT = "an access is not over when its block exits"

@@ -1,22 +1,23 @@
 """Counters that only grow and flags that are stored to, in memory: which signals a wait means.
 
 A wait for a counter to reach T means the shortest prefix of signals whose sum does; a wait for a
-flag means the first store that satisfies it. Knows nothing of scopes and of who polls.
+flag means the first store that satisfies it. Knows nothing of who polls.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from warploom.sim.order.clocks import SEEN, Clocks, entry, joined
+from warploom.sim.order.clocks import SEEN, Clocks, entry
+from warploom.sim.order.history import Reach
 from warploom.sim.order.problems import Found, Kind, Problem
 
-ALL_KNOWN: Final = "all"
-# What a signal publishes: all that its sender knows, or (relaxed) what a fence has covered, if any.
-Told: TypeAlias = np.ndarray | Literal["all"] | None
+Told: TypeAlias = tuple[Reach, np.ndarray]
+"""What a signal publishes to those that reach so far and are reached."""
+ANY = Reach()
 
 
 @dataclass(slots=True)
@@ -30,6 +31,7 @@ class Sent:
     value: int
     known: np.ndarray
     site: Any
+    told: list[Told] = field(default_factory=list)
 
 
 class Signal:
@@ -49,26 +51,27 @@ class Signal:
         """Whether a value is below a target, as numbers of 32 bits that wrap."""
         return (value - target) & 0x8000_0000 != 0
 
-    def _send(self, thread: int, amount: int, value: int, site: Any, told: Told) -> None:
+    def _send(
+        self, thread: int, amount: int, value: int, site: Any, told: Reach | list[Told]
+    ) -> None:
         clocks = self.clocks
         component, epoch = int(clocks.own[thread]), clocks.epoch(thread)
         known = clocks.release(np.array([thread]))
-        if not isinstance(told, str):
-            known = clocks.only_seen(known, told)
         made = Sent(component, epoch, amount, value, known, site)
+        made.told = [(told, known)] if isinstance(told, Reach) else told
         self.value = value
         self.sent.append(made)
         for wait in self._waits:
             wait.look(made)
 
-    def add(self, thread: int, amount: int, site: Any, told: Told = ALL_KNOWN) -> None:
-        """A thread adds to a counter, and tells what it knows, or less."""
+    def add(self, thread: int, amount: int, site: Any, told: Reach | list[Told] = ANY) -> None:
+        """A thread adds to a counter, and tells what it knows as far as it reaches, or less."""
         if amount < 0:
             self.report(Kind.STORE, site, None, amount=amount)
         self._send(thread, amount, self.value + amount, site, told)
 
-    def store(self, thread: int, value: int, site: Any, told: Told = ALL_KNOWN) -> None:
-        """A thread stores to a flag, and tells what it knows, or less."""
+    def store(self, thread: int, value: int, site: Any, told: Reach | list[Told] = ANY) -> None:
+        """A thread stores to a flag, and tells what it knows as far as it reaches, or less."""
         last = self.sent[-1] if self.sent else None
         if last is not None and not self.is_before(last, self.clocks.rows[thread, SEEN]):
             self.report(Kind.STORE, site, last.site, value=value)
@@ -101,13 +104,12 @@ class Signal:
 class Until:
     """A wait for a counter: `prefix` are the signals that it means, once they are complete."""
 
-    __slots__ = ("_told", "known", "prefix", "signal", "site", "target", "value")
+    __slots__ = ("_told", "prefix", "signal", "site", "target", "value")
 
     def __init__(self, signal: Signal, target: int, site: Any) -> None:
         self.signal, self.target, self.site = signal, target, site
         self.value = signal.first
         self.prefix: list[Sent] = []
-        self.known: np.ndarray | None = None  # what the prefix published
         self._told = False
 
     def ready(self) -> bool:
@@ -119,7 +121,6 @@ class Until:
         if not self.ready():
             self.value += made.amount
             self.prefix.append(made)
-            self.known = joined(self.known, made.known)
             if self.ready():
                 self._check_prefix()
         elif self.prefix and not self._told:
@@ -176,6 +177,6 @@ class Await:
             self.signal.report(Kind.STORE, made.site, self.site, value=made.value)
 
     @property
-    def known(self) -> np.ndarray | None:
-        """What the store published that it means."""
-        return None if self.first is None else self.first.known
+    def prefix(self) -> list[Sent]:
+        """The store that it means, if it waited for one."""
+        return [] if self.first is None else [self.first]
