@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
 
 from warploom.base.target import DEFAULT
 from warploom.ir.op import Op
@@ -16,17 +18,35 @@ from warploom.sim.actors import Actor
 from warploom.sim.barriers import Mbarrier, NamedBarrier
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.matrix import MatrixUnit
+from warploom.sim.memory import Memory
 
 if TYPE_CHECKING:
     from warploom.sim.cluster import Cluster
     from warploom.sim.translate import Placed, Translator
 
 
+class Moved(Protocol):
+    """The part of a tensor that a copy moves."""
+
+    memory: Memory
+
+    def numbers(self, every: int) -> np.ndarray:
+        """Places of its elements, one of `every` in a row."""
+        ...
+
+
+class Moves(NamedTuple):
+    """What a copy moves between a tensor and shared memory: chunks there, in any order."""
+
+    part: Moved
+    chunks: Any
+
+
 class Load:
     """A box on its way to the shared memory of `block`. `phase` is the barrier's when the copy was
     issued."""
 
-    __slots__ = ("arrive", "barrier", "block", "booked", "m", "op", "phase", "size")
+    __slots__ = ("arrive", "barrier", "block", "booked", "m", "moves", "op", "phase", "size")
 
     def __init__(
         self,
@@ -36,8 +56,10 @@ class Load:
         block: BlockState,
         barrier: Mbarrier,
         arrive: Callable[[], None],
+        moves: Moves | None = None,
     ) -> None:
         self.m, self.op, self.size, self.barrier, self.arrive = m, op, size, barrier, arrive
+        self.moves = moves
         self.block, self.phase = block, barrier.phase
         self.booked: Any = None  # in checked mode, who counts the bytes
 
@@ -60,12 +82,18 @@ class Load:
 class Store:
     """A box on its way to global memory: first `read` from shared memory, then `write`."""
 
-    __slots__ = ("held", "m", "op", "read", "write")
+    __slots__ = ("held", "m", "moves", "op", "read", "write")
 
     def __init__(
-        self, m: Batch, op: Op, read: Callable[[], Any], write: Callable[[Any], None]
+        self,
+        m: Batch,
+        op: Op,
+        read: Callable[[], Any],
+        write: Callable[[Any], None],
+        moves: Moves | None = None,
     ) -> None:
         self.m, self.op, self.read, self.write = m, op, read, write
+        self.moves = moves
         self.held: Any = None
 
     def fetch(self) -> None:

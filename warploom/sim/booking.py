@@ -6,7 +6,7 @@ Knows no single operation; `order_steps` does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from warploom.ir.ops.sync import SCOPES
 from warploom.sim import order_faults
 from warploom.sim.actors import Actor
 from warploom.sim.barriers import Mbarrier
-from warploom.sim.boxes import CHUNK
+from warploom.sim.granularity import whole
 from warploom.sim.machine import Batch
 from warploom.sim.memory import Memory
 from warploom.sim.order.clocks import FENCED_GLOBAL, joined
@@ -41,8 +41,8 @@ class Site(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """The history of a piece of memory and what its cells are: `unit` bytes each from `start` on.
-    `name` is a tensor's, empty for shared memory of `state`."""
+    """The history of a piece of memory and what its cells are: `unit` bytes each, of which the
+    memory begins after `start` bytes. `name` is a tensor's, empty for shared memory of `state`."""
 
     history: History
     unit: int
@@ -55,10 +55,11 @@ class Outside:
     """Histories of global memory over one launch: of tensors that the kernel writes, and of those
     that share memory with them."""
 
-    def __init__(self, memories: Sequence[Memory], stored: Sequence[Memory]) -> None:
+    def __init__(self, cells: Mapping[Memory, int], stored: Sequence[Memory]) -> None:
+        """`cells`: memories, and the bytes that accesses to each take whole."""
         self.pieces: dict[Memory, Piece] = {}
         self._points: dict[tuple[int, int], Point] = {}
-        watched = [m for m in memories if any(m.overlaps(s) for s in stored)]
+        watched = [m for m in cells if any(m.overlaps(s) for s in stored)]
         groups: list[list[Memory]] = []
         for memory in watched:
             apart = [g for g in groups if not any(memory.overlaps(o) for o in g)]
@@ -68,7 +69,12 @@ class Outside:
             starts = [_start(m.raw) for m in group]
             first = min(starts)
             last = max(s + m.raw.nbytes for s, m in zip(starts, group, strict=True))
-            unit = int(np.gcd.reduce([m.itemsize for m in group] + [s - first for s in starts]))
+            if len(group) == 1:
+                # Cells are aligned as accesses are.
+                unit = whole(cells[group[0]], group[0])
+                first -= group[0].unit * group[0].itemsize % unit
+            else:
+                unit = int(np.gcd.reduce([m.itemsize for m in group] + [s - first for s in starts]))
             history = History(-(-(last - first) // unit), FENCED_GLOBAL)
             for start, memory in zip(starts, group, strict=True):
                 self.pieces[memory] = Piece(history, unit, start - first, memory.name)
@@ -201,8 +207,7 @@ class Booking:
         if who == ALL:
             self.engine.arrive_all(book, warps, 32 * count, site, ordered)
         else:
-            for thread in self.threads(m.actor, who):
-                book.arrive(int(thread), count, site, None, ordered)
+            book.arrive_each(self.threads(m.actor, who), count, site, ordered)
         self.follow(barrier)
 
     def expect(self, m: Batch, op: Op, barrier: Mbarrier, who: str, size: int) -> None:
@@ -257,22 +262,3 @@ class BookedLoad:
         book = self.booking.book(barrier)
         self.booking.engine.land(self.agent, book, self.phase, self.load.size)
         self.booking.follow(barrier)
-
-
-def chunk_cells(places: Any, piece: Piece) -> Any:
-    """Cells of 16-byte chunks of shared memory."""
-    each = CHUNK // piece.unit
-    if isinstance(places, slice):
-        return slice(places.start * each, places.stop * each)
-    if each == 1:
-        return places
-    return (places.reshape(-1, 1) * each + np.arange(each)).reshape(-1)
-
-
-def element_cells(places: np.ndarray, memory: Memory, piece: Piece) -> np.ndarray:
-    """Cells of elements of a memory, numbers from its start on."""
-    each = memory.itemsize // piece.unit
-    first = places.reshape(-1)
-    if each != 1:
-        first = (first[:, None] * each + np.arange(each)).reshape(-1)
-    return first + piece.start // piece.unit if piece.start else first

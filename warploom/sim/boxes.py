@@ -51,6 +51,21 @@ def places_of(address: int, size: int, span: int) -> np.ndarray | slice:
     return chunk_order(count, span, address % PERIOD) + lines * (PERIOD // CHUNK)
 
 
+@lru_cache(maxsize=256)
+def _fills(count: int, span: int, start: int) -> bool:
+    """Whether a box fills all chunks from its first address on, in whatever order."""
+    order = np.sort(chunk_order(count, span, start))
+    return bool((order == start // CHUNK + np.arange(count)).all())
+
+
+def reach_of(address: int, size: int, span: int) -> np.ndarray | slice:
+    """The same chunks in any order: in a row, where they fill one."""
+    first, count = address // CHUNK, size // CHUNK
+    if not span or _fills(count, span, address % PERIOD):
+        return slice(first, first + count)
+    return places_of(address, size, span)
+
+
 class Box:
     """One box of a tensor: `part` of the box (slices, slowest axis first) lies in the tensor."""
 
@@ -88,6 +103,14 @@ class Box:
             self.offset * size,
             tuple(step * size for step in self.strides),
         )
+
+    def numbers(self, every: int) -> np.ndarray:
+        """Places of the elements inside the tensor, one of `every` in a row."""
+        at = np.asarray(self.offset, np.int64)
+        steps = [1] * (len(self.within) - 1) + [every]
+        for count, step, skip in zip(self.within, self.strides, steps, strict=True):
+            at = np.add.outer(at, np.arange(0, count, skip) * step)
+        return at
 
     def gather(self, memory: Memory, outside: Any = 0) -> np.ndarray:
         """The whole box, `outside` where it reaches over the tensor."""

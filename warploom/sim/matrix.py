@@ -67,6 +67,7 @@ def chunk_places(operand: Operand, start: int) -> tuple[np.ndarray, int]:
     return chunks, (int(chunks.max()) + 1) * CHUNK
 
 
+@lru_cache(maxsize=1024)
 def places(operand: Operand, address: int) -> tuple[np.ndarray, int]:
     """Chunk numbers in shared memory of an operand at a byte address, and where the last one
     ends."""

@@ -113,6 +113,7 @@ class Plan:
         "aligned",
         "axis",
         "back",
+        "cells",
         "elements",
         "first",
         "front",
@@ -124,6 +125,7 @@ class Plan:
 
     def __init__(self, offset: np.ndarray, axis: int, vec: int) -> None:
         self.vec, self.axis = vec, axis
+        self.cells: dict[Any, Any] = {}  # in checked mode: those that each warp touches
         # All groups start at one remainder of the width, or some access is misaligned for sure.
         rest = offset.reshape(-1) % vec
         self.aligned = int(rest[0]) if (rest == rest[0]).all() else -1

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warploom.ir.ops import cp_async
-from warploom.sim.booking import Site
+from warploom.sim.booking import ALL, Site
+from warploom.sim.cells import cells_by_warp
 from warploom.sim.machine import Batch, Slots, Step
 from warploom.sim.order.history import Does
-from warploom.sim.order_accesses import cells_by_warp
 from warploom.sim.order_table import after, before, orders, who_executes
 from warploom.sim.rules.cp_async import Ends
 from warploom.sim.rules.mbarrier import barrier_at
@@ -26,8 +26,8 @@ def copy_groups(t: Translator, op: cp_async.CopyGroups, step: Step) -> Step:
         source, target = ends.source(s, m), ends.target(s, m)
         piece, read = booking.shared(m.state), booking.tensor(source.memory)
         base = m.rows * target.memory.pitch
-        written = cells_by_warp(target, piece, base, who)
-        held = None if read is None else cells_by_warp(source, read, 0, who)
+        written = cells_by_warp(target, piece, base, alone=who != ALL)
+        held = None if read is None else cells_by_warp(source, read, 0, alone=who != ALL)
         for number, thread in enumerate(booking.warps(m.actor).lanes):
             own = written[number % len(written)]
             booking.engine.thread_copy(int(thread), piece.history, own, Does.WRITE, site)

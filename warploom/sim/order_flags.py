@@ -9,7 +9,8 @@ import numpy as np
 from warploom.ir.kernel import walk
 from warploom.ir.ops import flags
 from warploom.ir.ops.sync import SCOPES
-from warploom.sim.booking import Piece, Site, element_cells
+from warploom.sim.booking import Piece, Site
+from warploom.sim.cells import element_cells
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.memory import Memory
 from warploom.sim.order.history import Does, Reach

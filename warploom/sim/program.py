@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,13 @@ import numpy as np
 from warploom.base.diagnostics import Report
 from warploom.ir import cluster
 from warploom.ir.kernel import Kernel, walk
-from warploom.ir.ops import bulk, cp_async, flags, global_memory, tma
+from warploom.ir.op import Effect
 from warploom.ir.types import Regs, Scalar, Tensor
 from warploom.sim.actors import Schedule
 from warploom.sim.arguments import TensorArg, tensor_argument
 from warploom.sim.booking import Outside
 from warploom.sim.cluster import run_resident
+from warploom.sim.granularity import tensor_cell
 from warploom.sim.machine import Arena, Batch, Endless, Launch, Slots, Step, sequence
 from warploom.sim.order_faults import in_order
 from warploom.sim.prompt import Prompt
@@ -68,21 +69,8 @@ class Program:
             ),
             default=1,
         )
-        ops = list(walk(kernel.body))
-        changes = (global_memory.Atomic, flags.Post, flags.Poll)
-        loads = (global_memory.Load, global_memory.LoadScalar, *changes)
-        loads += (tma.LoadBox, bulk.LoadBytes, cp_async.CopyGroups)
-        stores = (global_memory.Store, tma.StoreBox, bulk.StoreBytes, *changes)
-        self._read = {
-            index
-            for index, param in enumerate(kernel.params)
-            if any(isinstance(op, loads) and op.tensor is param for op in ops)
-        }
-        self._stored = {
-            index
-            for index, param in enumerate(kernel.params)
-            if any(isinstance(op, stores) and op.tensor is param for op in ops)
-        }
+        self._read = _tensors(kernel, Effect.READ_GLOBAL)
+        self._stored = _tensors(kernel, Effect.WRITE_GLOBAL)
 
     def _translate(self, checked: bool) -> tuple[Translator, list[Step]]:
         translator = Translator(self.kernel, checked)
@@ -193,10 +181,16 @@ class Program:
                 assert isinstance(type, Scalar)
                 slots[index] = literal(value, type.dtype)
 
+    @cached_property
+    def _cells(self) -> dict[int, int]:
+        """Of tensors that are accessed: the bytes that every access takes whole."""
+        params, used = self.kernel.params, sorted(self._read | self._stored)
+        return {index: tensor_cell(self.kernel, params[index]) for index in used}
+
     def _outside(self, slots: Slots) -> Outside:
         """Histories of the tensors that are written."""
-        stored = [slots[i] for i in self._stored]
-        return Outside([slots[i] for i in self._read | self._stored], stored)
+        cells = {slots[index]: size for index, size in self._cells.items()}
+        return Outside(cells, [slots[i] for i in self._stored])
 
     def _batches(
         self, grid: tuple[int, int, int], shared_bytes: int, seed: int, together: bool
@@ -232,6 +226,13 @@ class Program:
         stored = [slots[i] for i in self._stored]
         read = [slots[i] for i in self._read]
         return not any(a.overlaps(b) for a in stored for b in read)
+
+
+def _tensors(kernel: Kernel, effect: Effect) -> set[int]:
+    """The tensors among the parameters that operations of an effect name."""
+    named = {v for op in walk(kernel.body) if effect in op.EFFECTS for v in op.operand_values()}
+    params = enumerate(kernel.params)
+    return {index for index, p in params if isinstance(p.type, Tensor) and p in named}
 
 
 def _threads() -> int:

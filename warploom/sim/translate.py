@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import warploom.sim.order_accesses
@@ -25,6 +26,7 @@ from warploom.ir.ops.shared_memory import BufferOp
 from warploom.ir.ops.wgmma import Mma, MmaRegisters
 from warploom.ir.types import Buffer, Regs, Scalar, Tensor
 from warploom.sim.boxes import CHUNK
+from warploom.sim.granularity import shared_cell
 from warploom.sim.loose_values import loose_slots
 from warploom.sim.machine import Batch, Slots, Step, sequence
 from warploom.sim.memory import Memory
@@ -101,10 +103,11 @@ class Translator:
         self.placed.append(Placed(op.result.name, at, end, op.dtype.bytes, op.result))
         return at
 
-    @property
-    def finest(self) -> int:
-        """The bytes of the smallest elements in shared memory."""
-        return min((b.itemsize for b in self.placed), default=CHUNK)
+    @cached_property
+    def shared_cell(self) -> int:
+        """The bytes of shared memory that every access takes whole, once all is translated."""
+        finest = min((b.itemsize for b in self.placed), default=CHUNK)
+        return shared_cell(self.kernel, finest)
 
     @contextmanager
     def threads_acting(self, threads: int) -> Iterator[None]:

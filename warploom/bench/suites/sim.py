@@ -1,15 +1,21 @@
 """Suite `sim`: how long the simulator takes over real work, and how much memory.
 
-Plain mode, float32. Peak memory is that of the whole process, model included.
+A model: plain mode, float32. A warp-specialised product: plain, and with all checks. Peak memory is
+that of the whole process, model included.
 """
 
 import sys
+from statistics import median
 from types import ModuleType
 
+from warploom.base.dtypes import BY_NAME
 from warploom.bench.case import Context
-from warploom.bench.measure import summary
+from warploom.bench.measure import alternate, seconds, summary
 from warploom.bench.record import Row
 from warploom.engine import load
+from warploom.kernels.gemm.kernel import gemm
+from warploom.runtime.examples import Make
+from warploom.runtime.launch import Call
 
 resource: ModuleType | None
 try:
@@ -21,15 +27,27 @@ DEVICE = "sim"
 LIMIT_S = 600.0
 PROMPT = "What is the capital of France?"
 TOKENS = 8
+MODEL = "smollm2-135m"
+PRODUCT = "ws-gemm-256"
+SIZE = 256
+BF16 = BY_NAME["bf16"]
+ROUNDS = 15
 
 
 def cases(device: str) -> list[str]:
     """The rows of the suite."""
-    return ["smollm2-135m/token"]
+    return [f"{MODEL}/token", PRODUCT, f"{PRODUCT}/checked"]
 
 
 def measure(case: str, context: Context) -> Row:
-    """One row: seconds a token, after a prompt of some thirty tokens."""
+    """One row: seconds."""
+    if case.startswith(PRODUCT):
+        return _product(case, context)
+    return _token(case)
+
+
+def _token(case: str) -> Row:
+    """Seconds a token, after a prompt of some thirty tokens."""
     model = load(case.split("/")[0], device="sim", dtype="f32")
     answer = model.generate(PROMPT, max_new_tokens=TOKENS + 1, temperature=0.0)
     text = "".join(piece.text for piece in answer)
@@ -50,6 +68,34 @@ def measure(case: str, context: Context) -> Row:
             "prompt_s": round(answer.seconds.prompt, 3),
         },
     )
+
+
+def product(context: Context) -> Call:
+    """C = A · Bᵀ of 256 x 256 x 256 in bf16 by the kernel's own tiles: a role that copies, two
+    replicas that multiply, a block for each tile."""
+    make, shape = Make("sim", context.seed), (SIZE, SIZE)
+    a, b = make.randn(shape, BF16), make.randn(shape, BF16)
+    return gemm.launch(2).call(a, b.T, make.zeros(shape, BF16), B_T=True)
+
+
+def _product(case: str, context: Context) -> Row:
+    """Seconds of a product. Both modes take turns, so that one slow spell does not make the ratio;
+    `overhead` is the median of one round's."""
+    call = product(context)
+    call.run()
+    found = call.check()
+    if not found.clean:
+        raise RuntimeError(found.text())
+    samples = alternate(
+        {"plain": lambda: seconds(call.run), "checked": lambda: seconds(call.check)}, ROUNDS
+    )
+    checked = case.endswith("/checked")
+    middle, spread = summary(samples["checked" if checked else "plain"])
+    extra: dict[str, object] = {"rss_mb": peak_memory_mb()}
+    if checked:
+        pairs = zip(samples["checked"], samples["plain"], strict=True)
+        extra["overhead"] = round(median(one / other for one, other in pairs), 2)
+    return Row(case, "s", "lower", middle, spread, rounds=ROUNDS, extra=extra)
 
 
 def peak_memory_mb() -> int:

@@ -40,8 +40,8 @@ class Phase:
         self.expected = self.issued = self.landed = 0  # bytes
         self.announced: list[tuple[int, int, Any]] = []  # component, epoch, site
         self.before: list[tuple[np.ndarray, np.ndarray, Any]] = []  # of several threads each
-        self.components: list[int] = []
-        self.epochs: list[int] = []
+        self.components: Any = []  # of its contributions; arrays once it is complete
+        self.epochs: Any = []
         self.sites: list[Any] = []  # of the arrivals
         self.carried: list[Any] = []  # sites of what brings its bytes
         self.known: np.ndarray | None = None  # what all contributions know together
@@ -138,6 +138,24 @@ class Book:
         """`count` arrivals by a thread (of a warp whose lanes are two threads, `also`). Without
         `ordered` they publish nothing but that they came, and what agents have done."""
         self.come(self.intend(thread, count, site, also, ordered))
+
+    def arrive_each(self, threads: np.ndarray, count: int, site: Any, ordered: bool = True) -> None:
+        """`count` arrivals by each of several threads."""
+        for thread in threads.tolist():
+            self._meet(thread, site)
+        meant = self.meanings(threads)
+        h, total = meant[0], count * len(meant)
+        late = h < self.current or self.phase(h).arrivals + total > self.count
+        if late or meant.count(h) < len(meant):
+            for thread in threads.tolist():
+                self.arrive(thread, count, site, None, ordered)
+            return
+        own = self.clocks.own[threads]
+        made = list(zip(own.tolist(), self.clocks.rows[threads, SEEN, own].tolist(), strict=True))
+        known = self.clocks.release(threads)
+        if not ordered:
+            known = self.clocks.unordered(known)
+        self.come(Arrival(h, total, made, known, site))
 
     def intend(
         self, thread: int, count: int, site: Any, also: int | None = None, ordered: bool = True
@@ -248,6 +266,8 @@ class Book:
             if (entries(seen, components) < epochs).any():
                 self._report(Kind.WAIT, site, phase.sites[-1], {"phase": number - 1})
                 break
+        phase.components = np.array(phase.components, np.intp)
+        phase.epochs = np.array(phase.epochs, np.int32)
         self.current += 1
 
     def _last_site(self, h: int) -> Any:
@@ -316,7 +336,7 @@ class Book:
         found: list[int] = []
         first = max(self.current - _REMEMBERED, min(self._known.values(), default=0), 0)
         for phase in self.phases[first:]:
-            found += phase.components
+            found += list(phase.components)
         return found
 
     def _report(self, kind: Kind, site: Any, other: Any, facts: dict[str, Any]) -> None:

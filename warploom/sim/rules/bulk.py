@@ -10,7 +10,7 @@ import numpy as np
 from warploom.ir.ops import bulk
 from warploom.sim import arithmetic, faults, sync_faults
 from warploom.sim.barriers import Mbarrier
-from warploom.sim.block import Load, Store
+from warploom.sim.block import Load, Moves, Store
 from warploom.sim.boxes import CHUNK, chunks_of
 from warploom.sim.machine import Batch, Slots, Step
 from warploom.sim.memory import Memory
@@ -30,6 +30,10 @@ class Run:
     def __init__(self, memory: Memory, first: int, count: int) -> None:
         self.memory = memory
         self.part = slice(first, first + count)
+
+    def numbers(self, every: int) -> np.ndarray:
+        """Places of its elements, one of `every` in a row."""
+        return np.arange(self.part.start, self.part.stop, every)
 
     @classmethod
     def of(cls, m: Batch, op: Any, memory: Memory, base: int) -> Run | None:
@@ -72,18 +76,25 @@ def load_bytes(t: Translator, op: bulk.LoadBytes) -> Step:
         if barrier is None or places is None:
             return
         if run is None:  # found: let its bytes count, so that nobody waits for ever
-            m.state.cluster.resident.loads.append(_load(m, op, barrier, lambda: None))
+            m.state.cluster.resident.loads.append(_load(m, op, barrier, lambda: None, None))
             return
         if m.arena.written is not None:
             chunks_of(m.arena.written)[places] = 0  # in flight from here on
         for _ in range(copies):
-            m.state.cluster.resident.loads.append(_load(m, op, barrier, _arrival(m, run, places)))
+            made = _load(m, op, barrier, _arrival(m, run, places), Moves(run, places))
+            m.state.cluster.resident.loads.append(made)
 
     return step
 
 
-def _load(m: Batch, op: bulk.LoadBytes, barrier: Mbarrier, arrive: Callable[[], None]) -> Load:
-    return Load(m, op, op.bytes, m.state, barrier, arrive)
+def _load(
+    m: Batch,
+    op: bulk.LoadBytes,
+    barrier: Mbarrier,
+    arrive: Callable[[], None],
+    moves: Moves | None,
+) -> Load:
+    return Load(m, op, op.bytes, m.state, barrier, arrive, moves)
 
 
 def _arrival(m: Batch, run: Run, places: slice) -> Callable[[], None]:
@@ -115,7 +126,8 @@ def store_bytes(t: Translator, op: bulk.StoreBytes) -> Step:
             faults.read_only(m, op, memory)
             return
         for _ in range(copies):
-            made = Store(m, op, _reading(m, op, memory, places), _writing(op, run))
+            read, write = _reading(m, op, memory, places), _writing(op, run)
+            made = Store(m, op, read, write, Moves(run, places))
             m.actor.bulk.open.append(made)
 
     return step

@@ -12,8 +12,16 @@ from warploom.ir.kernel import TensorMap
 from warploom.ir.ops import tma
 from warploom.sim import arithmetic, faults, sync_faults
 from warploom.sim.barriers import Mbarrier
-from warploom.sim.block import BlockState, Load, Store
-from warploom.sim.boxes import CHUNK, Box, alignment, chunks_of, places_of, unaligned_start
+from warploom.sim.block import BlockState, Load, Moves, Store
+from warploom.sim.boxes import (
+    CHUNK,
+    Box,
+    alignment,
+    chunks_of,
+    places_of,
+    reach_of,
+    unaligned_start,
+)
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.memory import Memory
 from warploom.sim.registry import simulates
@@ -38,8 +46,9 @@ class Copy:
         self.tensor, self.address = t.slot(op.tensor), t.slot(op.address)
         self.coordinates = [t.slot(c) for c in op.coordinates]
 
-    def place(self, s: Slots, m: Batch) -> tuple[Box, Any] | None:
-        """The box and the chunks of shared memory that it fills; None after a finding."""
+    def place(self, s: Slots, m: Batch) -> tuple[Box, Any, Any] | None:
+        """The box and the chunks of shared memory that it fills, in its order and in any; None
+        after a finding."""
         memory: Memory = s[self.tensor]
         starts = tuple(int(s[c]) for c in self.coordinates)
         box = Box(self.map, memory, starts)
@@ -66,7 +75,8 @@ class Copy:
         if address < 0 or address + box.size > m.pitch:
             sync_faults.outside(m, op, "this copy", address, box.size)
             return None
-        return box, places_of(address, box.size, self.map.swizzle)
+        at = address, box.size, self.map.swizzle
+        return box, places_of(*at), reach_of(*at)
 
 
 @simulates(tma.PrefetchMap)
@@ -130,13 +140,15 @@ def _issue(
     barrier: Mbarrier,
     box: Box,
     places: Any,
+    reach: Any,
     nan: bool,
 ) -> None:
     """A copy to one block is under way."""
     there = block.batch
     if there.arena.written is not None:
-        chunks_of(there.arena.written)[places] = 0  # in flight from here on
-    load = Load(m, op, box.size, block, barrier, _arrival(there, box, places, nan))
+        chunks_of(there.arena.written)[reach] = 0  # in flight from here on
+    arrive = _arrival(there, box, places, nan)
+    load = Load(m, op, box.size, block, barrier, arrive, Moves(box, reach))
     block.cluster.resident.loads.append(load)
 
 
@@ -176,12 +188,13 @@ def store_box(t: Translator, op: tma.StoreBox) -> Step:
         placed = copy.place(s, m)
         if placed is None:
             return
-        box, places = placed
+        box, places, reach = placed
         if not box.memory.writable:
             faults.read_only(m, op, box.memory)
             return
         for _ in range(copies):
-            made = Store(m, op, _reading(m, op, box, places), _writing(op, box))
+            read, write = _reading(m, op, box, places), _writing(op, box)
+            made = Store(m, op, read, write, Moves(box, reach))
             m.actor.bulk.open.append(made)
 
     return step

@@ -15,7 +15,7 @@ from warploom.ir.ops.registers import regs_of
 from warploom.ir.ops.shared_memory import MATRIX_BITS
 from warploom.ir.types import Regs
 from warploom.sim import sync_faults
-from warploom.sim.boxes import CHUNK
+from warploom.sim.boxes import CHUNK, chunks_of
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.matrix import (
     ROWS,
@@ -124,11 +124,10 @@ def _reading(
 
     def read() -> np.ndarray:
         raw, written = m.arena.raw, m.arena.written
-        if written is not None:
+        if written is not None and not chunks_of(written).take(at).view(np.uint8).all():
             flags = written.reshape(-1, CHUNK)[at].all(axis=-1)
-            if not flags.all():
-                first = int(at[~flags].min()) * CHUNK
-                sync_faults.unwritten(m, op, "reads it as an operand", first)
+            first = int(at[~flags].min()) * CHUNK
+            sync_faults.unwritten(m, op, "reads it as an operand", first)
         return elements(raw, operand, at, dtype)
 
     return read
