@@ -59,7 +59,7 @@ def test_threads_stay_away_from_blocks_that_read_what_others_write():
         launch = programs.Launch("k", (293, 1, 1))
         slots = [None] * 50
         program._bind(slots, (x, target, 2.0), (293, 1, 1))
-        batches = program._batches((293, 1, 1), 0, 0, together=False)
+        batches = program._batches((293, 1, 1), program._plain, 0, together=False)
         split = program._may_split(slots, batches * 3, launch)
         assert split == (allowed and programs._threads() > 1)
 

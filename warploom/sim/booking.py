@@ -6,7 +6,7 @@ Knows no single operation; `order_steps` does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -59,6 +59,7 @@ class Outside:
         """`cells`: memories, and the bytes that accesses to each take whole."""
         self.pieces: dict[Memory, Piece] = {}
         self._points: dict[tuple[int, int], Point] = {}
+        self._owners: dict[History, Any] = {}
         watched = [m for m in cells if any(m.overlaps(s) for s in stored)]
         groups: list[list[Memory]] = []
         for memory in watched:
@@ -78,6 +79,13 @@ class Outside:
             history = History(-(-(last - first) // unit), FENCED_GLOBAL)
             for start, memory in zip(starts, group, strict=True):
                 self.pieces[memory] = Piece(history, unit, start - first, memory.name)
+
+    def owners(self, piece: Piece, make: Callable[[int], Any]) -> Any:
+        """What is known of a piece where no engine orders the blocks: made at its first use."""
+        found = self._owners.get(piece.history)
+        if found is None:
+            found = self._owners[piece.history] = make(len(piece.history.cells))
+        return found
 
     def point(self, history: History, cell: int) -> Point:
         """What atomic operations have published at a cell."""
@@ -152,17 +160,16 @@ class Booking:
         piece: Piece,
         does: Does,
         who: str,
-        cells: Any,
+        cells: Sequence[Any],
         scope: int | None = None,
     ) -> None:
-        """An ordinary access, or an atomic one with a scope. `cells`: one array, or one a warp."""
+        """An ordinary access to cells, by warp, or an atomic one with a scope."""
         warps, site = self._warps[m.actor], Site(m, op)
         if who == FIRST:
-            own = cells[0] if isinstance(cells, list) else cells
-            self.engine.access(piece.history, own, does, int(warps.alone[0]), site, None, scope)
+            own, thread = cells[0], int(warps.alone[0])
+            self.engine.access(piece.history, own, does, thread, site, None, scope)
             return
-        for number, (lanes, alone) in enumerate(zip(warps.lanes, warps.alone, strict=True)):
-            own = cells[number] if isinstance(cells, list) else cells
+        for own, lanes, alone in zip(cells, warps.lanes, warps.alone, strict=True):
             if who == EACH:
                 self.engine.access(piece.history, own, does, int(alone), site, None, scope)
             else:

@@ -4,7 +4,7 @@ lie in a row they are a slice. Knows no operation.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -67,31 +67,23 @@ def _every(memory: Memory, piece: Piece) -> int:
     return max(1, piece.unit // memory.itemsize)
 
 
-def cells_by_warp(at: Place, piece: Piece, base: Any, alone: bool) -> list[Cells]:
-    """The cells that each warp touches; `base` is what addresses count from. With `alone` only its
-    first lane acts."""
-    plan, shift = at.plan, at.span.shift - base
-    if isinstance(shift, np.ndarray) and shift.size == 1:
-        shift = shift.item()
-    size, unit = at.memory.itemsize, piece.unit
-    if at.mask is None and not isinstance(shift, np.ndarray) and shift * size % unit == 0:
-        return [moved(cells, shift * size // unit) for cells in _recurring(at, piece, alone)]
-    numbers = _thinned(plan, plan.elements, piece, at.memory) + shift
-    flags = None
+def cells_by_warp(at: Place, piece: Piece, alone: bool) -> list[Cells]:
+    """The cells that each warp of a block touches. With `alone` only its first lane acts."""
+    shift, unit = at.span.shift * at.memory.itemsize, piece.unit
+    if at.mask is None and shift % unit == 0:
+        return [moved(cells, shift // unit) for cells in _recurring(at, piece, alone)]
+    numbers = thinned(at.plan, at.plan.elements, piece, at.memory) + at.span.shift
+    flags = np.True_
     if at.mask is not None:
-        flags = _thinned(plan, dense(at.mask), piece, at.memory)
-        numbers, flags = np.broadcast_arrays(numbers, flags)
-    result: list[Cells] = []
+        flags = thinned(at.plan, dense(at.mask), piece, at.memory)
+    numbers, flags = np.broadcast_arrays(numbers, flags)
     lanes = slice(0, 1) if alone else slice(None)
-    for warp in range(numbers.shape[-2]):
-        own = numbers[..., warp, lanes]
-        if flags is not None:
-            own = own[flags[..., warp, lanes]]
-        result.append(element_cells(own, at.memory, piece))
-    return result
+    warps = range(numbers.shape[-2])
+    chosen = (numbers[..., warp, lanes][flags[..., warp, lanes]] for warp in warps)
+    return [element_cells(own, at.memory, piece) for own in chosen]
 
 
-def _thinned(plan: Plan, array: np.ndarray, piece: Piece, memory: Memory) -> np.ndarray:
+def thinned(plan: Plan, array: np.ndarray, piece: Piece, memory: Memory) -> np.ndarray:
     """One register of each cell."""
     every = _every(memory, piece)
     if every == 1 or array.shape[plan.axis] == 1:
@@ -104,7 +96,7 @@ def _recurring(at: Place, piece: Piece, alone: bool) -> list[Cells]:
     key = (piece.unit, piece.start, at.memory.itemsize, alone)
     found = at.plan.cells.get(key)
     if found is None:
-        numbers = _thinned(at.plan, at.plan.elements, piece, at.memory)
+        numbers = thinned(at.plan, at.plan.elements, piece, at.memory)
         lanes = slice(0, 1) if alone else slice(None)
         warps = [numbers[..., warp, lanes] for warp in range(numbers.shape[-2])]
         found = [in_a_row(element_cells(own, at.memory, piece)) for own in warps]

@@ -155,9 +155,9 @@ def wait_products(t: Translator, op: wgmma.WaitGroup | wgmma.Drain, step: Step) 
 # ---- ordinary accesses -------------------------------------------------------------------------
 
 
-def _cells(m: Batch, at: Place, piece: Piece, base: Any, who: str) -> list[Cells]:
+def _cells(m: Batch, at: Place, piece: Piece, who: str) -> list[Cells]:
     """The cells that each warp of an actor touches."""
-    cells = cells_by_warp(at, piece, base, alone=who != ALL)
+    cells = cells_by_warp(at, piece, alone=who != ALL)
     return cells * m.actor.warps if len(cells) == 1 else cells
 
 
@@ -172,8 +172,7 @@ def access_shared(t: Translator, op: Any, step: Step) -> Step:
     def event(s: Slots, m: Batch) -> None:
         booking = m.state.booking
         piece, at = booking.shared(m.state), place(s, m)
-        cells = _cells(m, at, piece, m.rows * at.memory.pitch, who)
-        booking.touch(m, op, piece, does, who, cells)
+        booking.touch(m, op, piece, does, who, _cells(m, at, piece, who))
 
     return before(step, event)
 
@@ -187,7 +186,7 @@ def access_global(t: Translator, op: Any, step: Step) -> Step:
         booking = m.state.booking
         piece = booking.tensor(s[tensor])
         if piece is not None:
-            booking.touch(m, op, piece, does, who, _cells(m, place(s, m), piece, 0, who))
+            booking.touch(m, op, piece, does, who, _cells(m, place(s, m), piece, who))
 
     return before(step, event)
 
@@ -206,7 +205,7 @@ def load_scalar(t: Translator, op: global_memory.LoadScalar, step: Step) -> Step
         number = int(np.reshape(s[base], (-1,))[0]) + memory.origin
         if 0 <= number < memory.size:
             cells = element_cells(np.array([number]), memory, piece)
-            booking.touch(m, op, piece, Does.READ, who, cells)
+            booking.touch(m, op, piece, Does.READ, who, [cells] * m.actor.warps)
 
     return before(step, event)
 
@@ -222,7 +221,7 @@ def atomic(t: Translator, op: global_memory.Atomic, step: Step) -> Step:
         piece = booking.tensor(s[tensor])
         if piece is None:
             return
-        cells = _cells(m, place(s, m), piece, 0, who)
+        cells = _cells(m, place(s, m), piece, who)
         booking.touch(m, op, piece, Does.REDUCE, who, cells, SCOPES.index(op.scope))
         booking.exchange(m, op, piece, who, cells)
 

@@ -25,9 +25,8 @@ def copy_groups(t: Translator, op: cp_async.CopyGroups, step: Step) -> Step:
         booking, site = m.state.booking, Site(m, op)
         source, target = ends.source(s, m), ends.target(s, m)
         piece, read = booking.shared(m.state), booking.tensor(source.memory)
-        base = m.rows * target.memory.pitch
-        written = cells_by_warp(target, piece, base, alone=who != ALL)
-        held = None if read is None else cells_by_warp(source, read, 0, alone=who != ALL)
+        written = cells_by_warp(target, piece, alone=who != ALL)
+        held = None if read is None else cells_by_warp(source, read, alone=who != ALL)
         for number, thread in enumerate(booking.warps(m.actor).lanes):
             own = written[number % len(written)]
             booking.engine.thread_copy(int(thread), piece.history, own, Does.WRITE, site)

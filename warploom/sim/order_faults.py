@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from warploom.base.diagnostics import Report, Span
+from warploom.base.errors import report
+from warploom.ir.op import Op
 from warploom.ir.ops import bulk, flags, tma
 from warploom.sim import sync_faults
 from warploom.sim.order.history import Does
 from warploom.sim.order.problems import Kind, Problem
 
 if TYPE_CHECKING:
+    from warploom.sim.block_races import Clash
     from warploom.sim.booking import Piece, Site
+    from warploom.sim.machine import Batch
 
 _VERBS = {Does.READ: "reads", Does.WRITE: "writes", Does.REDUCE: "adds to"}
 _DONE = {Does.READ: "read", Does.WRITE: "written", Does.REDUCE: "added to"}
@@ -63,8 +67,10 @@ def _many(problem: Problem, site: Site, piece: Piece | None) -> None:
     if isinstance(barrier, str):
         return  # M018 says so
     if facts["more"] > facts["count"]:
-        barrier.phase, barrier.pending = facts["phase"], facts["count"] - facts["came"]
-        sync_faults.too_many_arrivals(site.m, site.op, barrier, facts["more"])
+        lacks = facts["count"] - facts["came"]
+        sync_faults.too_many_arrivals(
+            site.m, site.op, barrier, facts["more"], facts["phase"], lacks
+        )
         return
     why = f"phase {facts['phase']} takes {facts['count']} and has got {facts['came']}"
     _uncertain(problem, site, f"{why}; {_name(site)} does not know that it has completed")
@@ -231,11 +237,15 @@ def _where(problem: Problem, piece: Piece | None) -> tuple[str, str]:
     return piece.state.buffer_of(byte), piece.state.part_of(byte)
 
 
+_OWN = "blocks run in any order: let each write elements of its own"
+_UNORDERED = "nothing orders these blocks"
+
+
 def _hint(problem: Problem) -> str:
     before: Site = problem.other
     facts = problem.facts
     if facts["foreign"]:
-        return "blocks run in any order: let each write elements of its own"
+        return _OWN
     if facts["was_generic"]:
         return "let them meet, or hand over by an arrival after the one and a wait before the other"
     if before.op.FAMILY == "wgmma":
@@ -256,11 +266,29 @@ def _race(problem: Problem, site: Site, piece: Piece | None) -> None:
     notes = [part, "no chain of arrivals and waits leads from the one to the other"]
     if facts["foreign"]:
         one, two, same = _block(site), _block(other), ""
-        notes[1] = "nothing orders these blocks"
+        notes[1] = _UNORDERED
     message = f"{one} {_VERBS[facts['does']]} {what} while {two} may {still} it{same}"
     labels = (f"{_done(site, facts['does'])} here", f"{_done(other, facts['did'])} here")
     code = "R101" if piece.state is not None else "R102"
     _make(code, message, site, labels, other, tuple(notes), _hint(problem))
+
+
+def race_of_blocks(m: Batch, op: Op, piece: Piece, does: Does, clash: Clash) -> None:
+    """Two blocks at one element where nothing orders blocks at all."""
+    one, two = (f"block {m.launch.name_block(b)}" for b in (clash.block, clash.its_block))
+    still = "be reading" if clash.did is Does.READ else "be writing"
+    byte = clash.cell * piece.unit - piece.start
+    made = report(
+        "R102",
+        f"{one} {_VERBS[does]} `{piece.name}` while {two} may {still} it",
+        Span.at(op.loc, label=f"{_DONE[does]} here"),
+        Span.at(clash.other.loc, label=f"{_DONE[clash.did]} here"),
+        notes=(f"byte {byte:,} of `{piece.name}`", _UNORDERED),
+        hint=_OWN,
+        block=clash.block,
+        tensor=piece.name,
+    )
+    m.launch.find(made, op.loc)
 
 
 def _scope(problem: Problem, site: Site, piece: Piece | None) -> None:

@@ -111,7 +111,7 @@ class Program:
         self._bind(slots, args, sizes)
         if checked:
             launch.outside = self._outside(slots)
-        batches = self._batches(sizes, translator.shared_bytes, seed, together)
+        batches = self._batches(sizes, translator, seed, together)
         result = RunResult(steps=len(steps) * len(batches))
 
         def run_batch(blocks: Sequence[int]) -> int:
@@ -193,11 +193,12 @@ class Program:
         return Outside(cells, [slots[i] for i in self._stored])
 
     def _batches(
-        self, grid: tuple[int, int, int], shared_bytes: int, seed: int, together: bool
+        self, grid: tuple[int, int, int], translator: Translator, seed: int, together: bool
     ) -> Sequence[Sequence[int]]:
         """Linear block numbers, batch by batch; where blocks have actors, cluster by cluster."""
         batches: Sequence[Sequence[int]]
-        if self._plain.waits:
+        shared_bytes = translator.shared_bytes
+        if translator.waits:
             batches = cluster.of_grid(grid, self.kernel.cluster)
             if together:
                 batches = [[block for members in batches for block in members]]

@@ -72,15 +72,17 @@ def made_twice(m: Batch, op: Op, barrier: Mbarrier) -> None:
     found(m, op, "M010", message, note, label="made here", hint="make it once, before the roles")
 
 
-def too_many_arrivals(m: Batch, op: Op, barrier: Mbarrier, count: int) -> None:
-    """An arrival that the current phase has no place for."""
+def too_many_arrivals(
+    m: Batch, op: Op, barrier: Mbarrier, count: int, phase: int, pending: int
+) -> None:
+    """Arrivals that a phase, which lacks `pending`, has no place for."""
     found(
         m,
         op,
         "M011",
         f"{barrier.buffer} gets more arrivals than a phase takes",
-        f"a phase of {barrier.name} takes {barrier.count}; phase {barrier.phase} lacks "
-        f"{barrier.pending}, and {count} come here",
+        f"a phase of {barrier.name} takes {barrier.count}; phase {phase} lacks "
+        f"{pending}, and {count} come here",
         label="this arrival",
         hint="let as many threads arrive as the barrier was made for, once a phase",
     )

@@ -22,9 +22,12 @@ from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Loc, Op, Value
 from warploom.ir.ops.control import For, Loop, Yield
 from warploom.ir.ops.debug import Breakpoint, Clock, Record
+from warploom.ir.ops.global_memory import Atomic
 from warploom.ir.ops.shared_memory import BufferOp
+from warploom.ir.ops.sync import Fence
 from warploom.ir.ops.wgmma import Mma, MmaRegisters
 from warploom.ir.types import Buffer, Regs, Scalar, Tensor
+from warploom.sim.block_races import block_step
 from warploom.sim.boxes import CHUNK
 from warploom.sim.granularity import shared_cell
 from warploom.sim.loose_values import loose_slots
@@ -65,6 +68,7 @@ class Translator:
         self.warps = kernel.warps
         self.acting = 32 * kernel.warps
         self.waits = any(op.FAMILY in _CONCURRENT for op in walk(kernel.body))
+        self.waits = self.waits or (checked and _orders_blocks(kernel))
         self.placed: list[Placed] = []
         self.signallers: dict[Value, list[str]] = {}  # of buffers of barriers: roles
         self._multiplies = any(isinstance(op, Mma | MmaRegisters) for op in walk(kernel.body))
@@ -217,6 +221,8 @@ class Translator:
             step = settled(self, op, step)
         if self.checked and self.waits:
             step = order_step(self, op, step)
+        elif self.checked and step is not None:
+            step = block_step(self, op, step)
         if self.checked and step is not None:
             step = shadow_step(self, op, step)
         if self.clocked and step is not None:
@@ -266,6 +272,17 @@ class Translator:
         dead = [v for v in used if self._last.get(v) is op and self._home.get(v) is block]
         dead += [v for v in op.results if v not in self._last]
         return tuple({self.slot(v) for v in dead if not v.storage and isinstance(v.type, Regs)})
+
+
+def _orders_blocks(kernel: Kernel) -> bool:
+    """Whether atomic operations may order what blocks do that wait for nobody (who comes last), or
+    do not reach all of them."""
+    ops = list(walk(kernel.body))
+    atomics = [op for op in ops if isinstance(op, Atomic)]
+    fences = any(isinstance(op, Fence) for op in ops)
+    return any(
+        fences or op.releases or op.acquires or op.scope in ("block", "cluster") for op in atomics
+    )
 
 
 def _tick(s: Slots, m: Batch) -> None:

@@ -75,7 +75,7 @@ def expect(t: Translator, op: mbarrier.Expect) -> Step:
 def add_arrivals(m: Batch, op: Op, barrier: Mbarrier, count: int) -> None:
     """Arrivals at the current phase; more than it takes, or bytes left over, are a finding."""
     if count > barrier.pending:
-        sync_faults.too_many_arrivals(m, op, barrier, count)
+        sync_faults.too_many_arrivals(m, op, barrier, count, barrier.phase, barrier.pending)
         return
     barrier.arrive(count)
     if barrier.overrun():

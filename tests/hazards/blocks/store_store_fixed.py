@@ -1,0 +1,14 @@
+"""Right: beside it, windows of two blocks overlap, and both write there."""
+
+import warploom as wl
+
+
+@wl.kernel
+def copied(x: wl.Tensor, y: wl.Tensor):
+    at = wl.program_id(0) * 128
+    wl.store(y[wl.ds(at, 128)], wl.load(x[wl.ds(at, 128)]))
+
+
+@copied.example
+def _small(make):
+    return copied.launch(3).call(make.randn(384), make.zeros(384))
