@@ -19,6 +19,7 @@ from warploom.passes.assign_layouts import assign_layouts
 from warploom.passes.assign_storage import assign_storage
 from warploom.passes.insert_role_barriers import insert_role_barriers
 from warploom.passes.insert_trace import insert_trace
+from warploom.passes.insert_watch import insert_watch
 from warploom.passes.lower_tiles import lower_tiles
 from warploom.passes.pipeline import PIPELINE, lower
 from warploom.passes.plan_shared_memory import plan_shared_memory
@@ -53,8 +54,8 @@ def test_the_order_that_passes_need() -> None:
     order = [assign_layouts, lower_tiles, plan_shared_memory, insert_role_barriers, assign_storage]
     places = [steps.index(step) for step in order]
     assert places == sorted(places)
-    # What a trace puts in changes nothing else of a kernel.
-    assert steps[-2:] == [assign_storage, insert_trace]
+    # What these put in changes nothing else of a kernel.
+    assert steps[-3:] == [assign_storage, insert_trace, insert_watch]
 
 
 def test_lowering_may_stop_at_a_stage() -> None:

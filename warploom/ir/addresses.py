@@ -8,6 +8,17 @@ from warploom.ir.ops.scalar import Binary
 from warploom.ir.ops.shared_memory import Address
 
 
+def peer_behind(address: Value) -> cluster.Address | None:
+    """Where an address of another block of the cluster was made from one of this block; None for
+    one of this block."""
+    owner = address.owner
+    if isinstance(owner, cluster.Address):
+        return owner
+    if isinstance(owner, Binary) and owner.kind == "add":
+        return peer_behind(owner.lhs) or peer_behind(owner.rhs)
+    return None
+
+
 def buffer_behind(address: Value) -> Value | None:
     """The buffer of an address that is a sum, in this block or in one of its cluster."""
     owner = address.owner

@@ -20,6 +20,8 @@ class Kernel:
     waits for the launch before it, and so may begin while that one ends.
     `kept` are the tensors behind the parameters that the launch brings by itself.
     With `trace` each role notes so many events, in a tensor behind the parameters (insert_trace).
+    `watched`: warps note what they wait for, in another one, and leave when nothing comes; with
+    `delays`, a seed from 0 on, they are held up at random (insert_watch).
     """
 
     name: str
@@ -37,6 +39,8 @@ class Kernel:
     dependent: bool = False
     kept: tuple[Kept, ...] = ()
     trace: int = 0
+    watched: bool = False
+    delays: int = -1
 
     @property
     def threads(self) -> int:

@@ -22,6 +22,7 @@ from warploom.passes.guard_cluster import guard_cluster
 from warploom.passes.hoist_invariants import hoist_invariants
 from warploom.passes.insert_role_barriers import insert_role_barriers
 from warploom.passes.insert_trace import insert_trace
+from warploom.passes.insert_watch import insert_watch
 from warploom.passes.lower_tiles import lower_tiles
 from warploom.passes.merge_equal import merge_equal
 from warploom.passes.order_tensors import order_tensors
@@ -55,6 +56,7 @@ PIPELINE: tuple[tuple[Stage, Pass], ...] = (
     (Stage.MACHINE, group_maps),
     (Stage.MACHINE, assign_storage),  # it fixes which variable holds what
     (Stage.MACHINE, insert_trace),  # last, so that a traced kernel is otherwise the same
+    (Stage.MACHINE, insert_watch),  # and so with one that is watched
 )
 
 

@@ -31,6 +31,31 @@ class Wait(Protocol):
         ...
 
 
+class Left(Exception):  # noqa: N818  (no error: how an actor ends)
+    """An actor leaves the kernel where it stands."""
+
+
+class Limited:
+    """A wait that is given up when its time is `over`, or `expire`d because nothing can move."""
+
+    __slots__ = ("_over", "expired", "op", "wait")
+
+    def __init__(self, wait: Wait, over: Callable[[], bool]) -> None:
+        self.op, self.wait, self._over, self.expired = wait.op, wait, over, False
+
+    def ready(self) -> bool:
+        """Whether the actor goes on, with what it waits for or without."""
+        return self.expired or self.wait.ready() or self._over()
+
+    def words(self) -> str:
+        """As the wait says it."""
+        return self.wait.words()
+
+    def expire(self) -> None:
+        """Give up."""
+        self.expired = True
+
+
 class Actor:
     """A replica of a role, or all warps of a block that has no roles. `role` is empty there."""
 
@@ -202,7 +227,8 @@ class Scheduler:
             if early and (not ready or random.random() < eager):
                 early[int(random.integers(len(early)))]()
             elif not ready:
-                return False
+                if not self._finish_late(newest=False):
+                    return False
             elif changing:
                 if random.random() < _CHANGE:
                     for actor in self.actors:
@@ -219,7 +245,7 @@ class Scheduler:
         actor.begun = True
         try:
             actor.wait = next(actor.run)
-        except StopIteration:
+        except (StopIteration, Left):
             self.actors.remove(actor)
             self.ended.append(actor)
             self.work.left(actor)

@@ -161,9 +161,11 @@ class Bulk:
 
 class BlockState:
     """One block: its mbarriers by address, named barriers by number, and the registers that can be
-    taken (`pool`). `rank` is its number in its cluster; `running` counts its actors."""
+    taken (`pool`). `rank` is its number in its cluster; `running` counts its actors; `abandoned`:
+    some of them left before their end."""
 
     __slots__ = (
+        "abandoned",
         "barriers",
         "batch",
         "booking",
@@ -189,6 +191,7 @@ class BlockState:
         self.pool = 0
         self.replicas: dict[str, int] = {"": 1}
         self.made = self.running = 0
+        self.abandoned = False
 
     @property
     def window(self) -> int:

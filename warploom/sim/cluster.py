@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from warploom.sim import sync_faults
-from warploom.sim.actors import Actor, Schedule, Scheduler
+from warploom.sim.actors import Actor, Limited, Schedule, Scheduler
 from warploom.sim.block import BlockState, Load, launched_registers, started
 from warploom.sim.booking import Booking
 from warploom.sim.machine import Batch, Slots, Step
@@ -49,8 +49,12 @@ class Resident:
         return [block for cluster in self.clusters for block in cluster.blocks]
 
     def next_late(self, newest: bool = False) -> Callable[[], None] | None:
-        """The oldest load, or the newest: only loads can let an actor go on."""
-        return partial(self.land, self.loads[-1 if newest else 0]) if self.loads else None
+        """The oldest load, or the newest; without loads only the end of a limited wait lets an
+        actor go on."""
+        if self.loads:
+            return partial(self.land, self.loads[-1 if newest else 0])
+        waits = (actor.wait for actor in self.scheduler.actors)
+        return next((wait.expire for wait in waits if isinstance(wait, Limited)), None)
 
     def any_early(self) -> list[Callable[[], None]]:
         """Any load, a store of the oldest group of each actor, the oldest product of each unit."""
@@ -105,7 +109,7 @@ class Cluster:
         block.running -= 1
         if self.gathering.come:
             self.gathering.open_for(self.running)
-        if not block.ended:
+        if not block.ended or block.abandoned:
             return
         loads = self.resident.loads
         for load in [load for load in loads if load.block is block]:
@@ -150,6 +154,7 @@ def run_resident(
         m.actor.run = started(step, frame, m)
         block.begin(m.actor)
     if not resident.scheduler.run():
-        sync_faults.deadlock(resident)
+        if not any(block.abandoned for block in resident.blocks):
+            sync_faults.deadlock(resident)
     elif booking is not None:
         booking.close()

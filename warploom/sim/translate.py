@@ -40,7 +40,7 @@ from warploom.sim.rules.wgmma import settled
 from warploom.sim.shadow_steps import shadow_step
 
 # Families whose operations wait for, or leave work to, something that runs at the same time.
-_CONCURRENT = {"cluster", "flags", "roles", "mbarrier", "tma", "bulk", "cp_async", "wgmma"}
+_CONCURRENT = {"cluster", "flags", "roles", "mbarrier", "tma", "bulk", "cp_async", "wgmma", "watch"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from warploom.ir.ops import (
     tensor,
     tile,
     tma,
+    watch,
     wgmma,
 )
 
@@ -49,5 +50,6 @@ __all__ = [
     "tensor",
     "tile",
     "tma",
+    "watch",
     "wgmma",
 ]

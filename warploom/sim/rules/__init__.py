@@ -20,6 +20,7 @@ from warploom.sim.rules import (
     shared_memory,
     sync,
     tma,
+    watch,
     wgmma,
 )
 
@@ -43,5 +44,6 @@ __all__ = [
     "shared_memory",
     "sync",
     "tma",
+    "watch",
     "wgmma",
 ]

@@ -9,6 +9,7 @@ import numpy as np
 
 from warploom.ir.op import Op
 from warploom.ir.ops import flags
+from warploom.ir.ops.watch import Flag
 from warploom.sim import faults
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.memory import Memory
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 Element = Callable[[Slots, Batch], tuple[Memory, int] | None]
 
 
-def element_of(t: Translator, op: flags.Post | flags.Poll) -> Element:
+def element_of(t: Translator, op: flags.Post | flags.Poll | Flag) -> Element:
     """Where the flag is; None where the operation leaves it alone."""
     tensor, base, predicate = t.slot(op.tensor), t.slot(op.base), t.optional(op.predicate)
 
