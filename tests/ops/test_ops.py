@@ -26,6 +26,7 @@ from tests.ops import (
     tensor,
     tile,
     tma,
+    watch,
     wgmma,
 )
 from tests.ops.trial import Case, differences
@@ -49,7 +50,7 @@ FAMILIES = (
         tensor,
         tile,
     ),
-    *(bulk, cp_async, mma, ptx, sync, tma, wgmma, grid, cluster, flags),
+    *(bulk, cp_async, mma, ptx, sync, tma, wgmma, grid, cluster, flags, watch),
 )
 CASES: list[Case] = [case for family in FAMILIES for case in family.CASES]
 

@@ -29,6 +29,7 @@ from warploom.ir.ops import (
     shared_memory,
     sync,
     tma,
+    watch,
     wgmma,
 )
 from warploom.ir.types import Regs
@@ -104,6 +105,7 @@ _ONE: dict[type[Op], str] = {
     bulk.PrefetchBytes: "cp.async.bulk",
     tma.Commit: "cp.async.bulk.group",
     tma.Wait: "cp.async.bulk.group",
+    watch.End: "atom",
     mma.Multiply: "mma",
     wgmma.Mma: "wgmma.mma",
     wgmma.MmaRegisters: "wgmma.mma",
@@ -185,6 +187,10 @@ def _of(op: Op) -> tuple[tuple[str, int], ...]:
             return (("bar.warp", 1), ("elect", 1))
         case cluster.Sync():
             return (("barrier.cluster", 2),)
+        case watch.Barrier() | watch.Flag() | watch.Meet() | watch.At():
+            return _watched(op)
+        case watch.Arrive():
+            return (("atom", 3 if op.bytes else 1),)
     if isinstance(op, ptx.ComputeRegisters | ptx.ActRegisters):
         kinds = Counter(_kind(_BEFORE.sub("", s)) for s in re.split(r"[;{}\n]", op.text))
         count = _registers(op.inputs[0])
@@ -195,6 +201,21 @@ def _of(op: Op) -> tuple[tuple[str, int], ...]:
         return ((each, _registers(op.offset)),)
     kind = "vote" if isinstance(op, sync.Agree) and op.threads == 32 else _ONE.get(type(op))
     return ((kind, 1),) if kind else ()
+
+
+def _watched(
+    op: watch.Barrier | watch.Flag | watch.Meet | watch.At,
+) -> tuple[tuple[str, int], ...]:
+    """A wait that can be left: its polls, the votes on these, and the way out."""
+    own = (("atom", 1),) if isinstance(op, watch.Meet | watch.At) else ()
+    if isinstance(op, watch.Barrier):
+        own = (("mbarrier", 1), ("ld.shared", 1))
+    if (isinstance(op, watch.Meet) and not op.waits) or (
+        isinstance(op, watch.At) and not op.leaves
+    ):
+        return own
+    votes = 0 if op.alone else 1 if isinstance(op, watch.At) else 2
+    return (*own, ("vote", votes), ("wgmma.sync", int(op.drains)), ("atom", 3), ("fence", 1))
 
 
 def _registers(value: Value) -> int:

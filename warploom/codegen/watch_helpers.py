@@ -61,12 +61,23 @@ _HERE = f"""
 }}
 """
 
-# The first thread that leaves a block stays until all others have gone, or stops the launch.
+# The first thread that leaves a block (`KEEPER`) stays until all others have gone, or stops the
+# launch. In a cluster all stay: a block must not be reached after its end.
 _LEAVE = f"""
-{INLINE} void watch_stop(long long* watch, long long* section, int words, int threads) {{
+template <int X, int Y, int Z>
+{INLINE} bool watch_gone(long long* watch, int size, int words, int threads) {{
+  for (int rank = 0; rank < X * Y * Z; rank++) {{
+    long long* peer = watch_section(watch, size, words, watch_peer(rank, X, Y, Z));
+    if (peer && watch_word(peer + {words.GONE}) < threads) return false;
+  }}
+  return true;
+}}
+template <int X, int Y, int Z>
+{INLINE} void watch_stop(long long* watch, long long* section, int size, int words, int threads,
+    bool keeper) {{
   long long since = clock_ns(), limit = watch_word(watch + {words.LIMIT});
-  while (watch_word(section + {words.GONE}) < threads) {{
-    if (clock_ns() - since <= limit) continue;
+  while (!watch_gone<X, Y, Z>(watch, size, words, threads)) {{
+    if (!keeper || clock_ns() - since <= limit) continue;
     long long* copy = (long long*)watch_word(watch + {words.COPY});
     if (!copy || watch_swap(watch + {words.COPIED}, 1)) continue;
     for (int word = 0; word < words; word++) copy[1 + word] = watch_word(section + word);
@@ -75,9 +86,9 @@ _LEAVE = f"""
     asm volatile("trap;");
   }}
 }}
-template <bool DRAIN>
-{INLINE} void watch_leave(long long* watch, long long* section, int words, int threads, int place,
-    long long a, long long b, long long seen) {{
+template <bool DRAIN, int X, int Y, int Z>
+{INLINE} void watch_leave(long long* watch, long long* section, int size, int words, int threads,
+    int place, long long a, long long b, long long seen) {{
   if (DRAIN) asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
   watch_set(watch + {words.STOPPED}, 1);
   if (section) {{
@@ -89,7 +100,8 @@ template <bool DRAIN>
       watch_set(row, 2 * place + 1);
     }}
     watch_add(section + {words.GONE}, 1);
-    if (!watch_swap(section + {words.KEEPER}, 1)) watch_stop(watch, section, words, threads);
+    bool keeper = !watch_swap(section + {words.KEEPER}, 1);
+    if (keeper || X * Y * Z > 1) watch_stop<X, Y, Z>(watch, section, size, words, threads, keeper);
   }}
   asm volatile("exit;");
 }}
@@ -110,44 +122,46 @@ template <bool WARP>
 """
 
 _BARRIER = f"""
-template <bool WARP, bool DRAIN>
+template <bool WARP, bool DRAIN, int X, int Y, int Z>
 {INLINE} void watch_barrier(long long* watch, int size, int words, int threads, int place, u32 at,
     int parity, int number) {{
   long long* section = watch_section(watch, size, words, watch_this_block());
   watch_here(section, place, number, parity);
   long long since = clock_ns();
-  for (;;) {{
+  bool come;
+  do {{
     int done;
     asm volatile("{{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; "
       "selp.b32 %0, 1, 0, p; }}" : "=r"(done) : "r"(at), "r"(parity) : "memory");
-    if (watch_all<WARP>(done != 0)) return;
-    if (!watch_over<WARP>(watch, since)) continue;
-    long long seen;
-    asm volatile("ld.shared.b64 %0, [%1];" : "=l"(seen) : "r"(at) : "memory");
-    watch_leave<DRAIN>(watch, section, words, threads, place, number, parity, seen);
-  }}
+    come = watch_all<WARP>(done != 0);
+  }} while (!come && !watch_over<WARP>(watch, since));
+  if (come) return;
+  long long seen;
+  asm volatile("ld.shared.b64 %0, [%1];" : "=l"(seen) : "r"(at) : "memory");
+  watch_leave<DRAIN, X, Y, Z>(watch, section, size, words, threads, place, number, parity, seen);
 }}
 """
 
 _FLAG = f"""
-template <bool WARP, bool DRAIN>
+template <bool WARP, bool DRAIN, int X, int Y, int Z>
 {INLINE} void watch_flag(long long* watch, int size, int words, int threads, int place,
     const int* at, int least, long long element) {{
   long long* section = watch_section(watch, size, words, watch_this_block());
   watch_here(section, place, element, least);
   long long since = clock_ns();
-  for (;;) {{
-    int found;
+  bool come;
+  int found;
+  do {{
     asm volatile("ld.relaxed.sys.global.s32 %0, [%1];" : "=r"(found) : "l"(at) : "memory");
-    if (watch_all<WARP>((int)((unsigned)found - (unsigned)least) >= 0)) return;
-    if (watch_over<WARP>(watch, since))
-      watch_leave<DRAIN>(watch, section, words, threads, place, element, least, found);
-  }}
+    come = watch_all<WARP>((int)((unsigned)found - (unsigned)least) >= 0);
+  }} while (!come && !watch_over<WARP>(watch, since));
+  if (come) return;
+  watch_leave<DRAIN, X, Y, Z>(watch, section, size, words, threads, place, element, least, found);
 }}
 """
 
 _MEET = f"""
-template <bool WARP, bool DRAIN>
+template <bool WARP, bool DRAIN, int X, int Y, int Z>
 {INLINE} void watch_meet(long long* watch, int size, int words, int threads, int place, int number,
     int all, bool waits) {{
   long long* section = watch_section(watch, size, words, watch_this_block());
@@ -157,10 +171,12 @@ template <bool WARP, bool DRAIN>
   if (!waits) return;
   watch_here(section, place, number, all);
   long long since = clock_ns();
-  while (!watch_all<WARP>(watch_word(come) >= target)) {{
-    if (watch_over<WARP>(watch, since))
-      watch_leave<DRAIN>(watch, section, words, threads, place, number, all, 0);
-  }}
+  bool met;
+  do {{
+    met = watch_all<WARP>(watch_word(come) >= target);
+  }} while (!met && !watch_over<WARP>(watch, since));
+  if (met) return;
+  watch_leave<DRAIN, X, Y, Z>(watch, section, size, words, threads, place, number, all, 0);
 }}
 """
 
@@ -186,18 +202,22 @@ _PEER = f"""
 }}
 """
 
-_GONE = f"""
-template <bool WARP, bool DRAIN>
-{INLINE} void watch_gone(long long* watch, int size, int words, int threads, int place) {{
-  if (watch_all<WARP>(watch_word(watch + {words.STOPPED}) == 0)) return;
+# Who waits for the cluster counts as gone: it is let go when the others are.
+_BEHIND = f"""
+template <bool WARP, bool DRAIN, int X, int Y, int Z>
+{INLINE} void watch_behind(long long* watch, int size, int words, int threads, int place) {{
   long long* section = watch_section(watch, size, words, watch_this_block());
-  watch_leave<DRAIN>(watch, section, words, threads, place, 0, 0, 0);
+  if (section) watch_add(section + {words.GONE}, -1);
+  if (watch_all<WARP>(watch_word(watch + {words.STOPPED}) == 0)) return;
+  watch_leave<DRAIN, X, Y, Z>(watch, section, size, words, threads, place, 0, 0, 0);
 }}
 """
 
 _AT = f"""
 {INLINE} void watch_at(long long* watch, int size, int words, int place) {{
-  watch_here(watch_section(watch, size, words, watch_this_block()), place, 0, 0);
+  long long* section = watch_section(watch, size, words, watch_this_block());
+  watch_here(section, place, 0, 0);
+  if (section) watch_add(section + {words.GONE}, 1);
 }}
 """
 
@@ -228,13 +248,13 @@ _DELAY = f"""
 _PARTS = {
     "words": (_WORDS, ()),
     "here": (_HERE, ("words",)),
-    "leave": (_LEAVE, ("words",)),
+    "leave": (_LEAVE, ("words", "peer")),
     "barrier": (_BARRIER, ("here", "leave")),
     "flag": (_FLAG, ("here", "leave")),
     "meet": (_MEET, ("here", "leave")),
     "arrive": (_ARRIVE, ("words",)),
     "peer": (_PEER, ()),
-    "gone": (_GONE, ("leave",)),
+    "behind": (_BEHIND, ("leave",)),
     "at": (_AT, ("here",)),
     "end": (_END, ("words",)),
     "delay": (_DELAY, ()),

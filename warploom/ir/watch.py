@@ -12,8 +12,9 @@ from typing import NamedTuple
 # Words of the head: some warp has given up, nanoseconds that a wait may take, the address of a
 # copy in host memory (0: none), and whether somebody writes to that copy.
 STOPPED, LIMIT, COPY, COPIED, HEAD = 0, 1, 2, 3, 8
-# Words of a section: threads that have ended or left, whether a thread sees to it that all do, and
-# threads that have come to each barrier of the hardware. Then a row a warp and a row an mbarrier.
+# Words of a section: threads that have ended, left, or wait for the cluster, whether a thread sees
+# to it that all do, and threads that have come to each barrier of the hardware. Then a row a warp
+# and a row an mbarrier.
 GONE, KEEPER, COME = 0, 1, 2
 NUMBERS = 16
 ROWS = COME + NUMBERS
@@ -52,8 +53,8 @@ class MbarrierWord(NamedTuple):
     bytes that are missing, and arrivals of a phase."""
 
     pending: int
-    bytes: int
-    count: int
+    lacks: int
+    arrivals: int
 
 
 _COUNT, _BYTES = (1 << 20) - 1, (1 << 21) - 1

@@ -130,7 +130,7 @@ class _Watch:
             ops += [*self.ahead(op), op]
             if isinstance(op, cluster.Sync):
                 assert isinstance(ops[-2], watch.At)
-                behind = {"place": ops[-2].place, "leaves": True, "drains": self.drains}
+                behind = {"place": ops[-2].place, "leaves": True, **self.who}
                 ops.append(watch.At(**self.sizes, **behind, loc=op.loc))
         block.ops = ops
 
@@ -145,7 +145,7 @@ class _Watch:
                 self.wait(build, op)
             case flags.Poll():
                 held = {name: getattr(op, name) for name in ("tensor", "base", "target")}
-                self.add(build, watch.Flag, **held, predicate=op.predicate, drains=self.drains)
+                self.add(build, watch.Flag, **held, predicate=op.predicate, **self.who)
             case sync.Barrier():
                 self.meet(build, op, True, op.per_replica)
             case sync.Agree() if op.threads > 32:
@@ -160,26 +160,27 @@ class _Watch:
                 pass
         return build.block.ops
 
-    def add(self, build: Builder, kind: type[Op], **fields: Any) -> None:
+    def add(self, build: Builder, kind: Any, **fields: Any) -> None:
         """One operation with a place of its own."""
         place = next(self.number)
         build.add(kind(**self.sizes, place=place, **fields, loc=build.loc))
 
     @property
-    def drains(self) -> bool:
-        """Whether who leaves may have products under way, all warps of a role together."""
-        return self.multiplies and not self.alone
+    def who(self) -> dict[str, Any]:
+        """Who leaves: a thread alone, or warps that may have products under way."""
+        drains = self.multiplies and not self.alone
+        return {"alone": self.alone, "drains": drains, "cluster": self.kernel.cluster}
 
     def wait(self, build: Builder, op: mbarrier.Wait) -> None:
         """A wait for a phase."""
         first, offset = self.barrier(build, op.barrier)
         held = {"barrier": op.barrier, "parity": op.parity, "offset": offset, "first": first}
-        self.add(build, watch.Barrier, **held, drains=self.drains)
+        self.add(build, watch.Barrier, **held, **self.who)
 
     def meet(self, build: Builder, op: Any, waits: bool, per_replica: bool) -> None:
         """Threads that come to a barrier of the hardware."""
         held = {"id": op.id, "threads": op.threads, "per_replica": per_replica, "waits": waits}
-        self.add(build, watch.Meet, **held, drains=self.drains)
+        self.add(build, watch.Meet, **held, **self.who)
 
     def arrive(
         self,

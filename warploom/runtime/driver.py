@@ -224,6 +224,23 @@ def allocate(device: int, size: int) -> int:
         return int(call(api().cuMemAlloc(size), f"allocating {size} bytes"))
 
 
+def allocate_shared(device: int, size: int) -> int:
+    """Address of `size` bytes of host memory that a GPU writes to, the same for both; what it has
+    written outlives its context."""
+    cuda = api()
+    with Current(device):
+        flags = cuda.CU_MEMHOSTALLOC_PORTABLE | cuda.CU_MEMHOSTALLOC_DEVICEMAP
+        address = call(cuda.cuMemHostAlloc(size, flags), f"allocating {size} bytes")
+        return int(call(cuda.cuMemHostGetDevicePointer(address, 0), "mapping host memory"))
+
+
+def free_shared(device: int, address: int) -> None:
+    """Give memory of `allocate_shared` back, which may fail where the context is broken."""
+    if is_alive():
+        with Current(device):
+            api().cuMemFreeHost(address)
+
+
 def free(device: int, address: int) -> None:
     """Give memory back; waits for the work that uses it. Silent while Python is going down."""
     if address and is_alive():

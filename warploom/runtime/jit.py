@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NoReturn, overload
 
 from warploom.base.errors import Error, error
@@ -21,8 +22,10 @@ from warploom.runtime.launch import Call, Launcher
 from warploom.runtime.stats import count_variant, refuse_when_frozen
 
 Example = Callable[[Make], Call]
-_OPTIONS = ("fast_math", "strict", "debug", "trace", "warps")
+_OPTIONS = ("fast_math", "strict", "debug", "delays", "trace", "warps")
 MOST_WARPS = 32
+LIMIT = 2.0  # seconds that a wait of a debug build may take on a GPU
+_MOST_SECONDS = 3600
 
 
 class Kernel:
@@ -40,7 +43,8 @@ class Kernel:
         *,
         fast_math: bool = False,
         strict: bool = False,
-        debug: bool = False,
+        debug: bool | float = False,
+        delays: int | None = None,
         trace: bool = False,
         warps: int = 4,
     ) -> None:
@@ -50,7 +54,8 @@ class Kernel:
         self.signature: Signature = parse_signature(function)
         self.fast_math = fast_math
         self.strict = strict
-        self.debug = debug
+        self.debug = _seconds(debug)
+        self.delays = _seed(delays, self.debug)
         self.trace = trace
         self.warps = _warps(warps)
         self.stops: tuple[Stop, ...] = ()
@@ -95,8 +100,8 @@ class Kernel:
         return Launcher(self, grid, warps, stream, cluster, Ways(pdl, cooperative))
 
     def options(self, **options: Any) -> Kernel:
-        """A variant of this kernel with other compile options: fast_math, strict, debug, trace,
-        warps.
+        """A variant of this kernel with other compile options: fast_math, strict, debug, delays,
+        trace, warps.
 
         Raises LaunchError H021 for another name.
         """
@@ -163,6 +168,11 @@ class Kernel:
 
     # Variants --------------------------------------------------------------------------------
 
+    @property
+    def seed(self) -> int:
+        """The seed of its delays; −1 where it has none."""
+        return -1 if self.delays is None else self.delays
+
     def request(self, arguments: Arguments, warps: int, cluster: Grid = ALONE) -> Request:
         """What the variant for these arguments is compiled from."""
         return Request(
@@ -177,9 +187,12 @@ class Kernel:
             self.stops,
         )
 
-    def variant(self, arguments: Arguments, warps: int, cluster: Grid = ALONE) -> variants.Variant:
-        """The compiled variant for these arguments; compiles it at the first time."""
-        key = (arguments.key, warps, cluster, arguments.place)
+    def variant(
+        self, arguments: Arguments, warps: int, cluster: Grid = ALONE, *, watched: bool = False
+    ) -> variants.Variant:
+        """The compiled variant for these arguments, `watched` or not; compiles it at the first
+        time."""
+        key = (arguments.key, warps, cluster, arguments.place, watched)
         if self._watch is not None and self._watch.is_current():
             found = self._variants.get(key)
             if found is not None:
@@ -192,6 +205,8 @@ class Kernel:
             found = self._variants.get(key)
             if found is None:
                 request = self.request(arguments, warps, cluster)
+                if watched:
+                    request = replace(request, watched=True, delays=self.seed)
                 refuse_when_frozen(self.name, request.classes())
                 found = variants.build(request, arguments.place)
                 self._variants[key] = found
@@ -204,6 +219,30 @@ def _warps(warps: Any) -> int:
         text = f"warps={warps!r}: a block has 1 to {MOST_WARPS} warps"
         raise error("H021", text)
     return warps
+
+
+def _seconds(debug: Any) -> float:
+    """What `debug` means: the seconds of its limit, 0 for no debug build."""
+    if isinstance(debug, bool):
+        return LIMIT if debug else 0.0
+    if not isinstance(debug, int | float) or not 0 <= debug <= _MOST_SECONDS:
+        text = (
+            f"debug={debug!r}: True, or the seconds that a wait may take, up to {_MOST_SECONDS:,}"
+        )
+        raise error("H021", text)
+    return float(debug)
+
+
+def _seed(delays: Any, debug: float) -> int | None:
+    """The seed of random delays, which a debug build has."""
+    if delays is None:
+        return None
+    if isinstance(delays, bool) or not isinstance(delays, int) or not 0 <= delays < 1 << 31:
+        raise error("H021", f"delays={delays!r}: a seed from 0 to {(1 << 31) - 1:,}")
+    if not debug:
+        hint = f"debug=True, delays={delays}"
+        raise error("H021", f"delays={delays}, and this is no debug build", hint=hint)
+    return delays
 
 
 def _known_options(options: Mapping[str, Any]) -> None:
@@ -221,8 +260,11 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Make a Python function a kernel: `@wl.kernel` or `@wl.kernel(fast_math=True, …)`.
 
     Options: fast_math (relaxed division, square root, denormals, fusing), strict (notes of the
-    assembler and spills are errors), debug (simulated launches are checked), trace (each launch
-    tells on stderr what its roles did and when), warps (of a block, 4).
+    assembler and spills are errors), debug (simulated launches are checked; on a GPU a launch ends
+    when a wait takes longer than 2 seconds, or as many as are given, and raises the report of the
+    deadlock), delays (a seed: warps of a debug build are held up at random where they
+    synchronise), trace (each launch tells on stderr what its roles did and when), warps (of a
+    block, 4).
     Parameters are annotated `wl.Tensor`, `wl.i32`, `wl.i64`, `wl.f32`, `wl.f64` or `wl.const`.
     Raises CompileError F001 to F006 for a function that is no kernel, LaunchError H021.
     """

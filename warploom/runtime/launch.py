@@ -15,6 +15,7 @@ from warploom.runtime import arguments as binding
 from warploom.runtime import compile as compiler
 from warploom.runtime import driver, places, streams
 from warploom.runtime import trace as tracing
+from warploom.runtime import watched as watching
 from warploom.runtime.arguments import Arguments
 from warploom.runtime.arrays import SIM
 from warploom.runtime.findings import Finding, Findings, merge
@@ -57,6 +58,8 @@ class Launcher:
         """Launch: on the simulator the work is done on return, on a GPU it is in the stream."""
         try:
             recorder = recording()
+            if self.kernel.debug and recorder is None and self._watch(args, kwargs):
+                return
             arguments, variant = self._prepare(args, kwargs, own=recorder is not None)
             if recorder is not None:
                 recorder.add(self._bind(arguments, variant))
@@ -65,8 +68,9 @@ class Launcher:
             elif self.kernel.trace:
                 print(self.call(*args, **kwargs).trace().text(), file=sys.stderr)
             elif self.kernel.debug and isinstance(variant, SimVariant):
+                seed = max(self.kernel.seed, 0)
                 found = _findings(
-                    self.kernel.name, variant.check(self.grid, arguments, 0, self.ways), 0
+                    self.kernel.name, variant.check(self.grid, arguments, seed, self.ways), seed
                 )
                 if not found.clean:
                     raise error_of_findings(found)
@@ -76,6 +80,14 @@ class Launcher:
             # The report names the place; the way through the compiler would only hide it. (What
             # caused a report, such as a fault of the compiler itself, stays attached.)
             raise report.with_traceback(None) from report.__cause__
+
+    def _watch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Launch a debug build where the arguments are on a GPU; whether they are."""
+        arguments = binding.bind(self.kernel.name, self.kernel.signature, args, kwargs)
+        if arguments.place == SIM or self.kernel.trace:
+            return False
+        watching.launch(self, arguments)
+        return True
 
     def bound(self, *args: Any, **kwargs: Any) -> Bound:
         """The launch with these arguments, compiled and packed: `b()` is the cheapest replay.

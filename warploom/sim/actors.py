@@ -31,7 +31,7 @@ class Wait(Protocol):
         ...
 
 
-class Left(Exception):  # noqa: N818  (no error: how an actor ends)
+class Left(Exception):
     """An actor leaves the kernel where it stands."""
 
 

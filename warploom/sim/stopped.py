@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import TypeAlias
 
 import numpy as np
 
@@ -17,12 +18,12 @@ from warploom.base.dtypes import i32
 from warploom.ir import cluster as clusters
 from warploom.ir import watch as words
 from warploom.ir.kernel import Kernel, walk
-from warploom.ir.op import Op, Value
+from warploom.ir.op import Value
 from warploom.ir.ops import watch
 from warploom.ir.roles import split_of
 from warploom.passes.insert_watch import rings_of
 from warploom.sim import sync_faults
-from warploom.sim.actors import Actor, Wait
+from warploom.sim.actors import Schedule, Wait
 from warploom.sim.barriers import Mbarrier, NamedBarrier
 from warploom.sim.block import BlockState
 from warploom.sim.cluster import Cluster, Resident
@@ -35,6 +36,8 @@ from warploom.sim.rules.sync import Meeting
 from warploom.sim.translate import Translator
 
 _SLOT_BYTES = 8
+_KINDS = (watch.Barrier, watch.Flag, watch.Meet, watch.At)
+_Waits: TypeAlias = watch.Barrier | watch.Flag | watch.Meet | watch.At
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +86,12 @@ class Stopped:
         self.launch = Launch(kernel.name, grid, checked=True)
         self.rings, self.barriers = rings_of(kernel)
         self.size = words.words(kernel.warps, self.barriers)
-        kinds = watch.Barrier | watch.Flag | watch.Meet | watch.At
-        self.places = {op.place: op for op in walk(kernel.body) if isinstance(op, kinds)}
+        self.places = {op.place: op for op in walk(kernel.body) if isinstance(op, _KINDS)}
         self.translator = Translator(kernel, checked=False)
         self.translator.steps(kernel.body)
         split = split_of(kernel)
         within = [op for body in split.bodies for op in walk(body)] if split is not None else []
-        self.of_roles = {op.place for op in within if isinstance(op, kinds)}
+        self.of_roles = {op.place for op in within if isinstance(op, _KINDS)}
 
     def rows(self, block: int) -> list[Row]:
         """The rows of the warps of a block."""
@@ -109,7 +111,7 @@ class Stopped:
         held = [blocks for blocks in self.clusters() if any(map(self.has, blocks))]
         if not held:
             return None
-        resident = Resident(None)
+        resident = Resident(Schedule())
         for blocks in held if together else held[:1]:
             batches = [Batch(self.launch, np.array([b]), Arena(1, 0, False), 0) for b in blocks]
             made = Cluster(self.translator, batches, resident)
@@ -171,12 +173,12 @@ class Stopped:
         op = self.places[place]
         return isinstance(op, watch.Meet) and op.threads == 32 * warps
 
-    def wait(self, state: BlockState, op: Op, a: int, b: int, seen: int) -> Wait:
+    def wait(self, state: BlockState, op: _Waits, a: int, b: int, seen: int) -> Wait:
         """What a warp waited for."""
         match op:
             case watch.Barrier():
                 address, barrier = self.mbarrier(state, a, b, seen)
-                return BarrierWait(op, barrier, b, state.helped_by(address))
+                return BarrierWait(state.batch, op, barrier, state.window + address, b)
             case watch.Flag():
                 raw = np.array([seen], np.int32).view(np.uint8)
                 return FlagWait(op, Memory(raw, i32, -a, op.tensor.name), 0, b)
@@ -192,7 +194,7 @@ class Stopped:
     ) -> tuple[int, Mbarrier]:
         """Where an mbarrier lies, and its state while somebody waits for this parity."""
         if number < 0:
-            address, count, come, announced = -1 - number, words.read_word(word).count, 0, 0
+            address, count, come, announced = -1 - number, words.read_word(word).arrivals, 0, 0
         else:
             buffer, first, count = self.ring(number)
             placed = next(p for p in self.translator.placed if p.buffer is buffer)
@@ -204,14 +206,14 @@ class Stopped:
         phase -= (phase & 1) != parity
         read = words.read_word(word)
         pending = min(max((phase + 1) * count - come, 0), count) if number >= 0 else read.pending
-        told = (read.count, read.pending) == (count, pending) and (pending or read.bytes)
+        told = (read.arrivals, read.pending) == (count, pending) and (pending or read.lacks)
         made = (Mbarrier if told or pending else Unread)(
             state.name_of(address), state.buffer_of(address), count
         )
         made.phase, made.pending = phase, pending
         held = announced >> words.BYTE_BITS == phase
         made.expected = announced & (1 << words.BYTE_BITS) - 1 if held else 0
-        made.bytes = read.bytes if told else 0
+        made.bytes = read.lacks if told else 0
         if isinstance(made, Unread):
             made.word = word
         return address, made

@@ -20,9 +20,10 @@ def _notes(out: Emitter, op: _Noting) -> str:
     return f"{out.scalar(op.watch)}, {out.extents[(op.watch, 0)]}, {size}"
 
 
-def _who(out: Emitter, op: ops.Barrier | ops.Flag | ops.Meet | ops.At) -> str:
-    """Whether whole warps come here, and whether products may be under way."""
-    return f"<{_bool(not out.alone)}, {_bool(op.drains)}>"
+def _who(op: ops.Barrier | ops.Flag | ops.Meet | ops.At) -> str:
+    """Whether whole warps come here, whether products may be under way, and the cluster."""
+    sizes = ", ".join(map(str, op.cluster))
+    return f"<{_bool(not op.alone)}, {_bool(op.drains)}, {sizes}>"
 
 
 def _bool(yes: bool) -> str:
@@ -39,7 +40,7 @@ def barrier(out: Emitter, op: ops.Barrier) -> None:
     at = out.scalar(op.barrier)
     number = _number(out, op.first, op.offset) if op.first >= 0 else f"-1 - (int)({at})"
     held = f"{_notes(out, op)}, {32 * op.warps}, {op.place}, {at}, {out.scalar(op.parity)}"
-    out.lines.add(f"{name}{_who(out, op)}({held}, {number});")
+    out.lines.add(f"{name}{_who(op)}({held}, {number});")
 
 
 @emits(ops.Flag)
@@ -47,7 +48,7 @@ def flag(out: Emitter, op: ops.Flag) -> None:
     name = watch_helpers.use(out.prelude, "flag")
     element, target = element_at(out, op.tensor, op.base), out.scalar(op.target)
     held = f"{_notes(out, op)}, {32 * op.warps}, {op.place}, {element}, {target}"
-    call = f"{name}{_who(out, op)}({held}, {out.scalar(op.base)});"
+    call = f"{name}{_who(op)}({held}, {out.scalar(op.base)});"
     out.lines.add(call if op.predicate is None else f"if ({out.scalar(op.predicate)}) {call}")
 
 
@@ -57,7 +58,7 @@ def meet(out: Emitter, op: ops.Meet) -> None:
     replica = op.per_replica and out.warps.replicas > 1
     number = f"{op.id} + {out.warps.replica}" if replica else str(op.id)
     held = f"{_notes(out, op)}, {32 * op.warps}, {op.place}, {number}, {op.threads}"
-    out.lines.add(f"{name}{_who(out, op)}({held}, {_bool(op.waits)});")
+    out.lines.add(f"{name}{_who(op)}({held}, {_bool(op.waits)});")
 
 
 @emits(ops.Arrive)
@@ -77,7 +78,7 @@ def arrive(out: Emitter, op: ops.Arrive) -> None:
 @emits(ops.At)
 def at(out: Emitter, op: ops.At) -> None:
     if op.leaves:
-        name = watch_helpers.use(out.prelude, "gone") + _who(out, op)
+        name = watch_helpers.use(out.prelude, "behind") + _who(op)
         out.lines.add(f"{name}({_notes(out, op)}, {32 * op.warps}, {op.place});")
         return
     name = watch_helpers.use(out.prelude, "at")

@@ -5,7 +5,8 @@ the size of its sections. An operation that waits comes before the wait proper: 
 warp is (`place`), and goes on when the wait proper would not have to wait. When the limit of the
 launch is over, or some warp has left, each thread notes what it waited for and leaves the kernel
 (PTX exit). It orders nothing. `drains`: products may be under way, which the warp waits for before
-it leaves.
+it leaves. `alone`: one thread comes here; else warps do, which go on and leave as one. In a
+`cluster` nobody leaves before all of it do.
 
 Where a block cannot be left because some of its threads wait elsewhere, one thread stops the launch
 after as long again: it copies the block's section to host memory first (PTX trap).
@@ -49,6 +50,8 @@ class Barrier(Op):
     place: int = attribute()
     first: int = attribute(default=-1)
     drains: bool = attribute(default=False)
+    alone: bool = attribute(default=False)
+    cluster: tuple[int, ...] = attribute(default=(1, 1, 1))
 
     def verify(self) -> None:
         _watch_of(self.watch, self.warps, self.barriers)
@@ -70,6 +73,8 @@ class Flag(Op):
     barriers: int = attribute()
     place: int = attribute()
     drains: bool = attribute(default=False)
+    alone: bool = attribute(default=False)
+    cluster: tuple[int, ...] = attribute(default=(1, 1, 1))
 
     def verify(self) -> None:
         _watch_of(self.watch, self.warps, self.barriers)
@@ -91,6 +96,8 @@ class Meet(Op):
     per_replica: bool = attribute(default=False)
     waits: bool = attribute(default=True)
     drains: bool = attribute(default=False)
+    alone: bool = attribute(default=False)
+    cluster: tuple[int, ...] = attribute(default=(1, 1, 1))
 
     def verify(self) -> None:
         _watch_of(self.watch, self.warps, self.barriers)
@@ -133,6 +140,8 @@ class At(Op):
     place: int = attribute()
     leaves: bool = attribute(default=False)
     drains: bool = attribute(default=False)
+    alone: bool = attribute(default=False)
+    cluster: tuple[int, ...] = attribute(default=(1, 1, 1))
 
     def verify(self) -> None:
         _watch_of(self.watch, self.warps, self.barriers)

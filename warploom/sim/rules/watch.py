@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from warploom.ir import watch as words
+from warploom.ir.op import Op
 from warploom.ir.ops import watch
-
 from warploom.ir.roles import split_of
 from warploom.sim.actors import Left, Limited, Wait
 from warploom.sim.barriers import Mbarrier
@@ -65,7 +65,9 @@ class Watched:
 
     __slots__ = ("acting", "firsts", "op", "size", "slot")
 
-    def __init__(self, t: Translator, op: watch.Barrier | watch.Flag | watch.Meet | watch.At | watch.End) -> None:
+    def __init__(
+        self, t: Translator, op: watch.Barrier | watch.Flag | watch.Meet | watch.At | watch.End
+    ) -> None:
         self.op, self.slot, self.acting = op, t.slot(op.watch), t.acting
         self.size = words.words(op.warps, op.barriers)
         split = split_of(t.kernel)
@@ -81,9 +83,7 @@ class Watched:
         """The first warp of the actor."""
         return self.firsts[m.actor.role] + m.actor.replica * m.actor.warps
 
-    def until(
-        self, s: Slots, m: Batch, wait: Wait, a: int, b: int, seen: Callable[[], int]
-    ) -> Run:
+    def until(self, s: Slots, m: Batch, wait: Wait, a: int, b: int, seen: Callable[[], int]) -> Run:
         """Wait with a limit; an actor for which nothing comes notes it and leaves."""
         assert not isinstance(self.op, watch.End)
         notes = self.notes(s, m)
@@ -110,7 +110,12 @@ def index_of(op: watch.Barrier | watch.Arrive, s: Slots, offset: int) -> int:
 
 @simulates(watch.Barrier)
 def barrier(t: Translator, op: watch.Barrier) -> Step:
-    held, a, p, offset = Watched(t, op), t.slot(op.barrier), t.slot(op.parity), t.optional(op.offset)
+    held, a, p, offset = (
+        Watched(t, op),
+        t.slot(op.barrier),
+        t.slot(op.parity),
+        t.optional(op.offset),
+    )
 
     def start(s: Slots, m: Batch) -> Run:
         address = m.state.byte_at(s[a])
@@ -119,7 +124,7 @@ def barrier(t: Translator, op: watch.Barrier) -> Step:
             return  # the wait itself reports it
         parity = int(s[p]) & 1
         number = index_of(op, s, offset) if op.first >= 0 else -1 - address
-        wait = BarrierWait(op, found, parity, m.state.helped_by(address))
+        wait = BarrierWait(m, op, found, s[a], parity)
         yield from held.until(s, m, wait, number, parity, lambda: word_of(found))
 
     return Resumable(start)
@@ -152,7 +157,8 @@ class Come:
     __slots__ = ("notes", "number", "op", "target", "threads")
 
     def __init__(self, op: watch.Meet, notes: Notes, number: int, before: int) -> None:
-        self.op, self.notes, self.number, self.threads = op, notes, number, op.threads
+        self.op: Op = op
+        self.notes, self.number, self.threads = notes, number, op.threads
         self.target = (before // op.threads + 1) * op.threads
 
     def ready(self) -> bool:
@@ -209,10 +215,11 @@ def at(t: Translator, op: watch.At) -> Step:
 
     def step(s: Slots, m: Batch) -> None:
         notes = held.notes(s, m)
+        if not op.leaves:
+            notes.row(held.first(m), op.place)
+        notes.add(words.GONE, -held.acting if op.leaves else held.acting)
         if op.leaves and notes.stopped:
             held.leave(notes, m, 0, 0, 0)
-        elif not op.leaves:
-            notes.row(held.first(m), op.place)
 
     return step
 
