@@ -47,6 +47,8 @@ def launch(launcher: Launcher, held: Arguments) -> None:
     machine = compiler.machine_kernel(request, target_for(device))
     launcher.check_ways(built)
     blocks = prod(launcher.grid)
+    if not blocks:
+        return
     # What launches hand on would be left inside a round.
     held = built.kept.behind(held, blocks, launcher.stream, own=True)
     section = words.words(machine.warps, rings_of(machine)[1])
