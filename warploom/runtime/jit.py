@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, NoReturn, overload
 
 from warploom.base.errors import Error, error
@@ -168,13 +167,12 @@ class Kernel:
 
     # Variants --------------------------------------------------------------------------------
 
-    @property
-    def seed(self) -> int:
-        """The seed of its delays; −1 where it has none."""
-        return -1 if self.delays is None else self.delays
-
-    def request(self, arguments: Arguments, warps: int, cluster: Grid = ALONE) -> Request:
-        """What the variant for these arguments is compiled from."""
+    def request(
+        self, arguments: Arguments, warps: int, cluster: Grid = ALONE, *, watched: bool = False
+    ) -> Request:
+        """What the variant for these arguments is compiled from, `watched` as debug builds are on a
+        GPU or not."""
+        delays = self.delays if watched and self.delays is not None else -1
         return Request(
             self.__wrapped__,
             self.name,
@@ -185,6 +183,8 @@ class Kernel:
             self.fast_math,
             self.strict,
             self.stops,
+            watched=watched,
+            delays=delays,
         )
 
     def variant(
@@ -204,9 +204,7 @@ class Kernel:
                 self._watch = watch(self.__wrapped__)
             found = self._variants.get(key)
             if found is None:
-                request = self.request(arguments, warps, cluster)
-                if watched:
-                    request = replace(request, watched=True, delays=self.seed)
+                request = self.request(arguments, warps, cluster, watched=watched)
                 refuse_when_frozen(self.name, request.classes())
                 found = variants.build(request, arguments.place)
                 self._variants[key] = found

@@ -68,7 +68,7 @@ class Launcher:
             elif self.kernel.trace:
                 print(self.call(*args, **kwargs).trace().text(), file=sys.stderr)
             elif self.kernel.debug and isinstance(variant, SimVariant):
-                seed = max(self.kernel.seed, 0)
+                seed = self.kernel.delays or 0
                 found = _findings(
                     self.kernel.name, variant.check(self.grid, arguments, seed, self.ways), seed
                 )

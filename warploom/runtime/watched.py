@@ -40,9 +40,7 @@ def launch(launcher: Launcher, held: Arguments) -> None:
     """
     kernel = launcher.kernel
     device = places.gpu_number(held.place)
-    request = replace(
-        kernel.request(held, launcher.warps, launcher.cluster), watched=True, delays=kernel.seed
-    )
+    request = kernel.request(held, launcher.warps, launcher.cluster, watched=True)
     built = kernel.variant(held, launcher.warps, launcher.cluster, watched=True)
     machine = compiler.machine_kernel(request, target_for(device))
     launcher.check_ways(built)
