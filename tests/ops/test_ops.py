@@ -20,6 +20,7 @@ from tests.ops import (
     mma,
     ptx,
     registers,
+    remote,
     scalar,
     shared,
     sync,
@@ -50,7 +51,7 @@ FAMILIES = (
         tensor,
         tile,
     ),
-    *(bulk, cp_async, mma, ptx, sync, tma, wgmma, grid, cluster, flags, watch),
+    *(bulk, cp_async, mma, ptx, sync, tma, wgmma, grid, cluster, flags, watch, remote),
 )
 CASES: list[Case] = [case for family in FAMILIES for case in family.CASES]
 

@@ -84,7 +84,8 @@ def _needs(dtype: DType, words: Words) -> tuple[str, ...]:
 
 
 def _from_arguments(space: str, dtype: DType) -> tuple[str, str, str]:
-    """Parameters of the memory side, the statement that makes the address, its asm operand."""
+    """Parameters of the memory side, the statement that makes the address, its asm operand.
+    Memory is global, or shared at a byte address of the block or the cluster."""
     if space == "global":
         return f"{memory_type(dtype)}* at", "", '"l"(at)'
     size = dtype.bytes
@@ -136,7 +137,7 @@ def _load(
         f'  asm volatile("{body}" : {outputs} : {inputs}{clobber});\n'
         f"  {' '.join(stores)}\n}}"
     )
-    return Helper(text, (*_needs(dtype, words), *(("u32",) if space == "shared" else ())))
+    return Helper(text, (*_needs(dtype, words), *(("u32",) if space != "global" else ())))
 
 
 def _store(
@@ -147,10 +148,12 @@ def _store(
     vec: int,
     guard: str,
     policy: str = "",
+    barrier: bool = False,
 ) -> Helper:
-    """Text of a store."""
+    """Text of a store; with `barrier` its bytes complete there."""
     words = words_of(dtype, vec)
     where, make, operand = _from_arguments(space, dtype)
+    where += ", u32 barrier" if barrier else ""
     parameters = f"{where}, const {c_type(dtype)}* from" + (", bool p" if guard else "")
     names = [f"w{n}" for n in range(words.count)]
     held = []
@@ -161,24 +164,30 @@ def _store(
             elements.append(f"from[{number} * STEP]" if vec > 1 else "from[0]")
         held.append(f"{word} = {_packed(dtype, elements, words.c)}")
     last = f", %{words.count + 1 + bool(guard)}" if policy else ""
+    last = f", [%{words.count + 1 + bool(guard)}]" if barrier else last
     body = f"{instruction}{_vector(words)} [%0], {_registers(words, 1)}{last};"
     if guard:
         body = predicated(body, words.count + 1)
     inputs = [operand, *(f'"{words.constraint}"({n})' for n in names)]
     if guard:
         inputs.append('"r"((int)p)')
-    if policy:
-        inputs.append(policy)
+    if policy or barrier:
+        inputs.append(policy or '"r"(barrier)')
     text = (
         f"{_template(vec)}{INLINE} void {name}({parameters}) {{\n{make}"
         f"  {words.c} {', '.join(held)};\n"
         f'  asm volatile("{body}" :: {", ".join(inputs)} : "memory");\n}}'
     )
-    return Helper(text, (*_needs(dtype, words), *(("u32",) if space == "shared" else ())))
+    return Helper(text, (*_needs(dtype, words), *(("u32",) if space != "global" else ())))
 
 
 def _template(vec: int) -> str:
     return "template <int STEP = 1>\n" if vec > 1 else ""
+
+
+# Spaces of a cluster as names of helpers have them.
+PEER = "shared::cluster"
+_WORDS = {PEER: "peer"}
 
 
 def load(
@@ -195,7 +204,12 @@ def load(
 
     `guard`: "" reads always; "p" gives zero where the predicate is false; "p, other" gives `other`.
     """
-    parts = ["ld", space, *(["nc"] if read_only else []), *([cache] if cache else [])]
+    parts = [
+        "ld",
+        _WORDS.get(space, space),
+        *(["nc"] if read_only else []),
+        *([cache] if cache else []),
+    ]
     name = "_".join([*parts, f"{dtype.name}x{vec}"])
     instruction, policy = _cached(f"ld.{space}" + (".nc" if read_only else ""), cache)
     prelude.make(
@@ -234,10 +248,23 @@ def store(
     prelude: Prelude, space: str, dtype: DType, vec: int, *, guard: str = "", cache: str = ""
 ) -> str:
     """Enter a store helper and return its name; `guard` is "" or "p"."""
-    name = "_".join(["st", space, *([cache] if cache else []), f"{dtype.name}x{vec}"])
+    name = "_".join(
+        ["st", _WORDS.get(space, space), *([cache] if cache else []), f"{dtype.name}x{vec}"]
+    )
     instruction, policy = _cached(f"st.{space}", cache)
     prelude.make(
         f"{name}({guard})", lambda: _store(name, instruction, space, dtype, vec, guard, policy)
+    )
+    return name
+
+
+def send(prelude: Prelude, dtype: DType, vec: int, *, guard: str = "") -> str:
+    """Enter a store to a peer that is done later, and return its name; `guard` is "" or "p"."""
+    name = f"st_async_{dtype.name}x{vec}"
+    instruction = f"st.async.weak.{PEER}.mbarrier::complete_tx::bytes"
+    prelude.make(
+        f"{name}({guard})",
+        lambda: _store(name, instruction, PEER, dtype, vec, guard, barrier=True),
     )
     return name
 

@@ -161,6 +161,13 @@ _HELPERS: dict[str, Helper] = {
         "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0], %1",
         '"r"(there), "r"(count) ',
     ),
+    "bulk_copy_to_peer": _statement(
+        "bulk_copy_to_peer",
+        "u32 there, u32 at, int bytes, u32 barrier",
+        "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes "
+        "[%0], [%1], %2, [%3]",
+        '"r"(there), "r"(at), "r"(bytes), "r"(barrier) ',
+    ),
     "cluster_sync": _meet("cluster_sync", "release"),
     "cluster_sync_relaxed": _meet("cluster_sync_relaxed", "relaxed"),
     "fence_async": _statement("fence_async", "", "fence.proxy.async.shared::cta"),

@@ -25,6 +25,7 @@ from warploom.ir.ops import (
     mbarrier,
     mma,
     ptx,
+    remote,
     roles,
     shared_memory,
     sync,
@@ -41,6 +42,9 @@ _PTX = (
     ("st.global", "st.global."),
     ("ld.shared", "ld.shared."),
     ("st.shared", "st.shared."),
+    ("ld.peer", "ld.shared::cluster."),
+    ("st.peer", "st.shared::cluster."),
+    ("st.async", "st.async."),
     ("ldmatrix", "ldmatrix."),
     ("stmatrix", "stmatrix."),
     ("flag", "ld.acquire."),
@@ -100,6 +104,7 @@ _ONE: dict[type[Op], str] = {
     cp_async.Commit: "cp.async",
     cp_async.Wait: "cp.async",
     cp_async.Arrive: "cp.async",
+    remote.CopyBytes: "cp.async.bulk",
     bulk.LoadBytes: "cp.async.bulk",
     bulk.StoreBytes: "cp.async.bulk",
     bulk.PrefetchBytes: "cp.async.bulk",
@@ -124,6 +129,9 @@ _EACH: dict[type[Op], str] = {
     shared_memory.Store: "st.shared",
     shared_memory.LoadMatrices: "ldmatrix",
     shared_memory.StoreMatrices: "stmatrix",
+    remote.LoadGroups: "ld.peer",
+    remote.StoreGroups: "st.peer",
+    remote.SendGroups: "st.async",
 }
 _Offsets: TypeAlias = (
     cp_async.CopyGroups
@@ -134,6 +142,9 @@ _Offsets: TypeAlias = (
     | shared_memory.Store
     | shared_memory.LoadMatrices
     | shared_memory.StoreMatrices
+    | remote.LoadGroups
+    | remote.StoreGroups
+    | remote.SendGroups
 )
 _ASM = re.compile(r"// begin inline asm\n(.*?)// end inline asm", re.DOTALL)
 

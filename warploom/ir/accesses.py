@@ -8,14 +8,14 @@ is known at launch only. Gathers, whose offsets are index tiles, are not looked 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.layout.layout import LANES, Layout
 from warploom.ir.op import Complaint, Op, Value, check
-from warploom.ir.ops import debug, global_memory, index, registers, scalar, shared_memory
+from warploom.ir.ops import debug, global_memory, index, registers, remote, scalar, shared_memory
 from warploom.ir.ops.control import For, While
 from warploom.ir.roles import walk_roles
 from warploom.ir.types import Regs, Scalar
@@ -45,6 +45,19 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "gt": np.greater,
     "ge": np.greater_equal,
 }
+
+
+_InBuffer: TypeAlias = (
+    shared_memory.Load
+    | shared_memory.Store
+    | remote.LoadGroups
+    | remote.StoreGroups
+    | remote.SendGroups
+)
+_WRITES = (
+    *(global_memory.Store, global_memory.Atomic, shared_memory.Store),
+    *(remote.StoreGroups, remote.SendGroups),
+)
 
 
 def verify_accesses(kernel: Kernel) -> None:
@@ -156,9 +169,9 @@ class Integers:
 
 
 def _verify(op: Op, integers: Integers) -> None:
-    if isinstance(op, global_memory.Load | shared_memory.Load):
+    if isinstance(op, global_memory.Load | shared_memory.Load | remote.LoadGroups):
         _verify_access(op, op.result, integers, writes=False)
-    elif isinstance(op, global_memory.Store | global_memory.Atomic | shared_memory.Store):
+    elif isinstance(op, _WRITES):
         _verify_access(op, op.value, integers, writes=True)
     elif isinstance(op, debug.PrintTile):
         layout = _layout(op.value)
@@ -185,11 +198,7 @@ def _equal(found: np.ndarray, wanted: np.ndarray, what: str) -> None:
 
 
 def _verify_access(
-    op: global_memory.Load
-    | global_memory.Store
-    | global_memory.Atomic
-    | shared_memory.Load
-    | shared_memory.Store,
+    op: global_memory.Load | global_memory.Store | global_memory.Atomic | _InBuffer,
     moved: Value,
     integers: Integers,
     *,
@@ -199,7 +208,7 @@ def _verify_access(
     if offsets is None or (isinstance(op, global_memory.Load) and op.gathered):
         return
     active = np.array(True) if op.predicate is None else integers.of(op.predicate)
-    if isinstance(op, shared_memory.Load | shared_memory.Store) and active is not None:
+    if isinstance(op, _InBuffer) and active is not None:
         elements = shared_memory.buffer_of(op.buffer).elements
         inside = (offsets >= 0) & (offsets + op.vec <= elements) | ~active
         check(bool(inside.all()), f"an access outside of {elements} elements")
@@ -250,19 +259,20 @@ def _check_linear(offsets: np.ndarray, groups: list[np.ndarray], layout: Layout)
 
 def _is_swizzled(op: Op) -> bool:
     """Whether the buffer of an access mixes the chunks of its lines; it starts at a line then."""
-    if not isinstance(op, shared_memory.Load | shared_memory.Store):
+    if not isinstance(op, _InBuffer):
         return False
     buffer = op.buffer.owner
     return isinstance(buffer, shared_memory.BufferOp) and buffer.align > _CHUNK
 
 
 def _check_apart(offsets: np.ndarray, groups: list[np.ndarray], layout: Layout) -> None:
-    """Offsets are equal where coordinates are, and differ where those differ."""
+    """Offsets are equal where coordinates are, and differ where those differ; pads apart."""
     shape = np.broadcast_shapes(offsets.shape, *(g.shape for g in groups))
-    element = np.zeros(shape, np.int64)
+    element, real = np.zeros(shape, np.int64), np.ones(shape, bool)
     for axis, group in enumerate(groups):
         element = element * layout.covered(axis) + group
-    pairs = np.stack([element.ravel(), np.broadcast_to(offsets, shape).ravel()], axis=1)
+        real &= group < layout.shape[axis]
+    pairs = np.stack([element[real], np.broadcast_to(offsets, shape)[real]], axis=1)
     distinct = len(np.unique(pairs, axis=0))
     counts = {len(np.unique(column)) for column in pairs.T}
     check(counts == {distinct}, f"two elements of {layout} share a place")

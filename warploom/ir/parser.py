@@ -17,6 +17,7 @@ from warploom.ir.types import (
     Buffer,
     Regs,
     RemoteBarrier,
+    RemoteTile,
     Scalar,
     SharedTile,
     Tensor,
@@ -29,7 +30,7 @@ from warploom.ir.types import (
 _TOKEN = re.compile(
     r"""\s*(?:(?P<string>"(?:\\.|[^"\\])*")
     |(?P<value>%[\w.]+)
-    |(?P<type>(?:tensor|buffer|shared|barriers)<[^>]*>
+    |(?P<type>(?:tensor|buffer|(?:remote_)?shared|barriers)<[^>]*>
         |[a-z]\w*(?:@\w+|<[\dx~]*>|\[[\dx]*\])(?:\ \([\dx]*;[^)]*\))?)
     |(?P<place>@\d+:\d+)
     |(?P<number>-?(?:inf|nan|\d[\d.]*(?:e[-+]?\d+)?)\b)
@@ -52,6 +53,8 @@ def parse_type(text: str) -> Type:
     """A type as printed by `printer.type_text`."""
     if text.startswith("shared<"):
         return _shared(text[7:-1])
+    if text.startswith("remote_shared<"):
+        return RemoteTile(_shared(text[14:-1]))
     core, _, layout_text = text.partition(" (")
     layout = parse_layout("(" + layout_text) if layout_text else None
     if core.startswith("tensor<"):

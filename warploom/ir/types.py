@@ -149,7 +149,25 @@ class RemoteBarrier:
         return "remote_barrier<>"
 
 
-Type: TypeAlias = Scalar | Tile | Regs | Tensor | Buffer | SharedTile | Barriers | RemoteBarrier
+@dataclass(frozen=True, slots=True)
+class RemoteTile:
+    """Stages tile and roles: the shared tile at the place of `tile` in a block of the cluster. At
+    the machine stage such a value has become an address in the cluster."""
+
+    tile: SharedTile
+
+    def __str__(self) -> str:
+        return f"remote_{self.tile}"
+
+    @property
+    def dtype(self) -> DType:
+        """The element type."""
+        return self.tile.dtype
+
+
+Type: TypeAlias = (
+    Scalar | Tile | Regs | Tensor | Buffer | SharedTile | Barriers | RemoteBarrier | RemoteTile
+)
 
 
 def broadcast(*extents: tuple[int, ...]) -> tuple[int, ...] | None:

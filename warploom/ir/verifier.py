@@ -15,6 +15,7 @@ from warploom.ir.types import (
     Buffer,
     Regs,
     RemoteBarrier,
+    RemoteTile,
     Scalar,
     SharedTile,
     Tensor,
@@ -126,7 +127,7 @@ def _check_type(value: Value, stage: Stage, warps: int) -> None:
         raise Complaint(f"{value} is a tile at the machine stage")
     if isinstance(type, Regs | Buffer) and not machine:
         raise Complaint(f"{value} before the machine stage")
-    if isinstance(type, SharedTile | Barriers | RemoteBarrier) and machine:
+    if isinstance(type, SharedTile | Barriers | RemoteBarrier | RemoteTile) and machine:
         raise Complaint(f"{value} has no address at the machine stage")
     if not isinstance(type, Regs | Tile) or type.layout is None:
         return

@@ -7,9 +7,9 @@ from typing import Any
 
 from warploom.base.dtypes import boolean
 from warploom.ir.op import Value
-from warploom.ir.ops import bulk, cp_async, tma
+from warploom.ir.ops import bulk, cp_async, remote, tma
 from warploom.language import context, core
-from warploom.language.barrier import Barrier
+from warploom.language.barrier import Barrier, RemoteBarrier
 from warploom.language.cluster import mask_value
 from warploom.language.context import (
     Refused,
@@ -19,8 +19,9 @@ from warploom.language.context import (
     need_one_thread,
     vocabulary,
 )
+from warploom.language.remote import RemoteShared
 from warploom.language.shared import Shared
-from warploom.language.values import Scalar, Window, kind_of, not_a
+from warploom.language.values import Scalar, Tile, Window, kind_of, not_a
 
 _LONGEST_BOX = 256  # elements along one axis
 
@@ -119,7 +120,7 @@ def _check_reduce(reduce: Any, tile: Shared, table: dict[str, tuple[str, ...]]) 
 
 
 def _kind(given: Any) -> str:
-    return repr(given) if isinstance(given, Shared | Barrier) else kind_of(given)
+    return repr(given) if isinstance(given, Shared | RemoteShared | Barrier) else kind_of(given)
 
 
 def _check(window: Window, tile: Shared) -> None:
@@ -202,7 +203,12 @@ def copy_bulk(
 
     The run lies in the tensor: nothing is clipped. Its address and size are multiples of 16 bytes.
 
-    Shapes: a window of one axis, `x[i, wl.ds(start, N)]`, and a tile of N elements.
+    From a shared tile it may also go to that of a peer, `tile.on(rank)`: its bytes complete on the
+    peer's barrier at the place of `barrier`. Nothing tells this block that the source has been
+    read, but what the peer says after its wait.
+
+    Shapes: a window of one axis, `x[i, wl.ds(start, N)]`, and a tile of N elements; two tiles of
+    one shape.
     Executes: one thread.
     Since: sm_90.
     PTX: cp.async.bulk, cp.reduce.async.bulk.
@@ -235,8 +241,67 @@ def copy_bulk(
                 cache=cache,
             )
         )
+    elif isinstance(source, Shared) and isinstance(target, RemoteShared):
+        _no_reduce(reduce)
+        _to_peer(source, target, barrier, cache)
     else:
         raise _no_copy(source, target, "wl.copy_bulk(x[i, wl.ds(start, N)], tile)")
+
+
+def _to_peer(source: Shared, target: RemoteShared, barrier: Any, cache: str) -> None:
+    """Begin a copy from a shared tile to that of a peer."""
+    if cache:
+        raise Refused("T015", "this copy passes no cache", argument="cache")
+    if source.shape != target.shape or source.dtype != target.dtype:
+        raise Refused("T005", f"{source!r} does not fit {target!r}", argument="target")
+    source.check_single()
+    on = _of_peer(barrier)
+    builder().add(remote.Copy(source=source.value, target=target.value(), barrier=on))
+
+
+def _of_peer(barrier: Any) -> Value:
+    """The barrier on which bytes for a peer complete, as the block names its own."""
+    if barrier is None:
+        raise Refused(
+            "P006",
+            "nothing says where the bytes complete",
+            argument="barrier",
+            hint="give `barrier=`: the peer's barrier at the same place counts them",
+        )
+    if isinstance(barrier, RemoteBarrier):
+        raise Refused(
+            "T015",
+            f"`barrier` is {barrier!r}",
+            argument="barrier",
+            hint="name this block's own: the bytes complete on the one at its place in the peer",
+        )
+    return _one(barrier)
+
+
+@vocabulary
+def store_async(target: RemoteShared, tile: Tile, barrier: Barrier) -> None:
+    """Begin to write a tile of registers to the shared memory of a peer, `buffer.on(rank)`. The
+    bytes complete on the peer's barrier at the place of `barrier`; the peer announces them with
+    `barrier.expect(bytes)`, all elements of the tile, and sees the data behind its wait.
+
+    It costs no fence. Behind that wait the peer may also write what this thread has read before;
+    what it has *written* before (other memory) is not promised to be seen there.
+
+    Shapes: equal, and so are the dtypes; rows of whole words of 4 bytes.
+    Executes: the role, each thread its elements.
+    Since: sm_90.
+    PTX: st.async.
+    """
+    if not isinstance(target, RemoteShared):
+        raise Refused(
+            "T015",
+            f"`target` is a tile of another block, not {_kind(target)}",
+            argument="target",
+            hint="`tile.on(rank)`; a block writes its own tile by `tile.store(value)`",
+        )
+    held = target.check_fits(tile)
+    on = _of_peer(barrier)
+    builder().add(remote.Send(target=target.value(), value=held.value, barrier=on))
 
 
 def _check_run(window: Window, tile: Shared) -> None:

@@ -11,6 +11,7 @@ from warploom.ir.layout.shared import ATOM_ROWS
 from warploom.ir.op import Op, Value
 from warploom.ir.ops import shared as shared_ops
 from warploom.language import core
+from warploom.language.cluster import rank_value
 from warploom.language.context import (
     Handle,
     Refused,
@@ -20,6 +21,7 @@ from warploom.language.context import (
     need_top,
     vocabulary,
 )
+from warploom.language.remote import RemoteShared
 from warploom.language.tile import extent_of
 from warploom.language.values import Ds, Tile, core_axis, index_value, need_dtype, need_tile
 
@@ -41,7 +43,7 @@ class Owner(Protocol):
 class Shared(Handle):
     """A tile in shared memory, or several slots of one; views of it move nothing."""
 
-    attributes = ("dtype", "shape", "T", "load", "store", "gather", "scatter", "reshape")
+    attributes = ("dtype", "shape", "T", "on", "load", "store", "gather", "scatter", "reshape")
     hint = "load it to registers: `t = tile.load()`"
 
     def __init__(self, value: Value, item: Owner | None = None) -> None:
@@ -80,6 +82,23 @@ class Shared(Handle):
         """The transposed view."""
         order = tuple(reversed(range(len(self.shape))))
         return self._view(shared_ops.Permute(value=self.value, order=order))
+
+    def on(self, rank: Any) -> RemoteShared:
+        """The tile (or slots, or view) at the same place of block `rank` of the cluster.
+
+        Shapes: that of the tile.
+        Executes: every thread of the role.
+        Since: sm_90.
+        PTX: mapa.
+        """
+        if self.item is not None:
+            raise Refused(
+                "P046",
+                "a tile of a pipe is reached in a peer, whose pipe does not count it",
+                hint="copy with `multicast=` in a pipe with `cluster=True`, or use a shared tile "
+                "and barriers of your own",
+            )
+        return RemoteShared(self, rank_value(rank, "rank"))
 
     def __getitem__(self, index: Any) -> Shared:
         """A slot `ring[i]`, or a window `tile[wl.ds(row, ROWS), :]`."""

@@ -26,7 +26,7 @@ from warploom.ir.layout.fragments import (
 from warploom.ir.layout.layout import Layout
 from warploom.ir.layout.natural import natural
 from warploom.ir.op import Block, Op, Value
-from warploom.ir.ops import cp_async, lanes, mma, ptx, shared, tile, wgmma
+from warploom.ir.ops import cp_async, lanes, mma, ptx, remote, shared, tile, wgmma
 from warploom.ir.ops.control import If, Loop
 from warploom.ir.roles import walk_roles
 from warploom.ir.types import Tensor, Tile
@@ -50,7 +50,9 @@ _ACCESS_BYTES = 16
 _ACCESSES = (
     *(tile.Load, tile.Store, tile.Atomic, tile.Gather, tile.Prefetch),
     *(shared.Load, shared.Store, cp_async.Copy),
+    *(remote.Load, remote.Store, remote.Send),
 )
+_STORES = (tile.Store, shared.Store, remote.Store, remote.Send)
 _OF_PRODUCTS = (wgmma.Begin, wgmma.Dot, wgmma.Settle, wgmma.Wait)
 _OF_THREADS = (lanes.Number, lanes.Read, lanes.Vote)
 _DICTATED = (*_OF_PRODUCTS, *_OF_THREADS, mma.Dot)
@@ -197,7 +199,7 @@ class _Classes:
         if isinstance(op, tile.Prefetch | cp_async.Copy):
             moved = op.mask if isinstance(op, tile.Prefetch) else op.shape
         else:
-            moved = op.value if isinstance(op, tile.Store | shared.Store) else op.result
+            moved = op.value if isinstance(op, _STORES) else op.result
         dtype = tile.tile_of(moved).dtype
         if isinstance(op, tile.Load | tile.Store | tile.Prefetch | cp_async.Copy):
             assert isinstance(op.tensor.type, Tensor)
@@ -360,6 +362,8 @@ def _insert_converts(block: Block) -> None:
 def _wanted_operands(op: Op) -> list[tuple[Value, Layout]]:
     """Operands with the layouts that they must have, where the hardware or the result of the
     operation dictates them."""
+    if isinstance(op, remote.Send):
+        return [(op.value, _whole_words(op))]
     if isinstance(op, wgmma.Dot) and isinstance(op.a.type, Tile):
         return [(op.a, _left(op, WARPGROUP))]
     if isinstance(op, mma.Dot):
@@ -370,6 +374,16 @@ def _wanted_operands(op: Op) -> list[tuple[Value, Layout]]:
     if isinstance(op, tile.InsertAxis):
         return [(op.value, _layout(op.result).drop(op.axis))]
     return []
+
+
+def _whole_words(op: remote.Send) -> Layout:
+    """The layout of what is sent, another where a thread would have less than a word in a row."""
+    held, layout = tile.tile_of(op.value), _layout(op.value)
+    least = max(1, remote.SENT_BYTES[0] // held.dtype.bytes)
+    last = len(held.shape) - 1
+    if least == 1 or held.shape[last] % least or layout.run(last) % least == 0:
+        return layout
+    return natural(held.shape, _ACCESS_BYTES // held.dtype.bytes, layout.warps, least)
 
 
 def _made_result(op: Op) -> Layout | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from warploom.base.target import Target
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Op, Value
-from warploom.ir.ops import cluster, mbarrier, tma
+from warploom.ir.ops import cluster, mbarrier, remote, tma
 from warploom.ir.ops.roles import Split
 
 
@@ -15,11 +15,12 @@ def guard_cluster(kernel: Kernel, target: Target) -> None:
     """Let all warps of a cluster meet at the end where blocks reach their peers.
 
     Needs: the tile stage, positions of pipes threaded. Gives: `cluster.sync` at the end of every
-    role, the scope of every wait that peers end.
+    role and before the first access to a peer's tile, the scope of every wait that peers end.
     """
     _widen_waits(kernel)
     if not reaches_peers(kernel):
         return
+    _meet_at_begin(kernel.body)
     last = kernel.body.ops[-2] if len(kernel.body.ops) > 1 else None
     for body in last.bodies if isinstance(last, Split) else (kernel.body,):
         _meet_at_end(body)
@@ -35,7 +36,22 @@ def _reaches(op: Op) -> bool:
         return op.multicast is not None
     if isinstance(op, cluster.ArrivePeers):
         return op.steps != (0,)
-    return isinstance(op, cluster.BarrierOn)
+    return isinstance(op, cluster.BarrierOn | remote.TileOn)
+
+
+def _meet_at_begin(body: Block) -> None:
+    """A barrier of the cluster before the first access to a peer's tile: a block that has not begun
+    has no shared memory. Where barriers are made, one stands there."""
+    used = {value for op in walk(body) for value in op.operand_values()}
+    for number, op in enumerate(body.ops):
+        made = isinstance(op, mbarrier.Alloc) and op.result in used
+        if made or isinstance(op, cluster.Sync):
+            return
+        inside = (inner for region in op.regions() for inner in walk(region))
+        if any(isinstance(inner, remote.TileOn) for inner in (op, *inside)):
+            why = "no block is reached before it has begun"
+            body.ops.insert(number, cluster.Sync(ordered=False, why=why, loc=op.loc))
+            return
 
 
 def _meet_at_end(body: Block) -> None:
@@ -48,7 +64,7 @@ def _meet_at_end(body: Block) -> None:
 
 
 def _widen_waits(kernel: Kernel) -> None:
-    """A wait that ordered arrivals of peers end acquires what they wrote."""
+    """A wait that ordered arrivals or bytes of peers end acquires what they wrote."""
     ops = list(walk(kernel.body))
     arrived: set[Value] = set()
     for op in ops:
@@ -56,7 +72,9 @@ def _widen_waits(kernel: Kernel) -> None:
             owner = op.barrier.owner
             assert isinstance(owner, cluster.BarrierOn)
             arrived.add(_barriers(owner.barrier))
-        elif isinstance(op, cluster.ArrivePeers) and op.ordered and op.steps != (0,):
+        elif isinstance(op, remote.Send | remote.Copy) or (
+            isinstance(op, cluster.ArrivePeers) and op.ordered and op.steps != (0,)
+        ):
             arrived.add(_barriers(op.barrier))
     for op in ops:
         if isinstance(op, mbarrier.Wait | mbarrier.Test) and _barriers(op.barrier) in arrived:

@@ -166,7 +166,7 @@ class _Inserter:
             (enemy, touch)
             for enemy in sorted(state.unfenced, key=lambda t: t.order)
             for touch in touches
-            if touch.agent and enemy.overlaps(touch)
+            if touch.is_asynchronous and enemy.overlaps(touch)
         ]
         pairs = [
             (enemy, touch)

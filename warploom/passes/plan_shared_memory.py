@@ -9,6 +9,7 @@ from warploom.base.errors import Error, error
 from warploom.base.target import Target
 from warploom.ir.kernel import Kernel
 from warploom.ir.op import Block, Op, Value
+from warploom.ir.ops import cluster, tma
 from warploom.ir.ops.roles import Split
 from warploom.ir.ops.scalar import Binary
 from warploom.ir.ops.shared_memory import Address, BufferOp
@@ -81,10 +82,13 @@ def _part(buffer: BufferOp) -> str:
 def _lives(block: Block) -> dict[BufferOp, tuple[int, int]]:
     """First and last position in program order at which each buffer is named.
 
-    A buffer made outside a loop and used inside lives through the whole loop.
+    A buffer made outside a loop and used inside lives through the whole loop; what peers reach,
+    which are elsewhere in the program, always.
     """
     lives = _Lives()
     lives.visit(block)
+    for buffer in lives.reached:
+        lives.spans[buffer] = (0, lives.clock)
     return lives.spans
 
 
@@ -92,6 +96,7 @@ class _Lives:
     def __init__(self) -> None:
         self.spans: dict[BufferOp, tuple[int, int]] = {}
         self.made: dict[Value, BufferOp] = {}
+        self.reached: dict[BufferOp, None] = {}  # by other blocks of the cluster
         self.clock = 0
 
     def visit(self, inside: Block) -> None:
@@ -115,6 +120,10 @@ class _Lives:
         if buffer is None:
             return
         self.spans[buffer] = (self.spans[buffer][0], self.clock)
+        if isinstance(op, cluster.Address) or (
+            isinstance(op, tma.LoadBox) and op.multicast is not None
+        ):
+            self.reached[buffer] = None
         if isinstance(op, Address | Binary):
             # An address may be computed long before it is used: it stands for its buffer.
             self.made[op.result] = buffer

@@ -7,10 +7,21 @@ from dataclasses import dataclass, replace
 
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Op, Value
-from warploom.ir.ops import bulk, cluster, cp_async, mbarrier, scalar, shared_memory, tma, wgmma
+from warploom.ir.ops import (
+    bulk,
+    cluster,
+    cp_async,
+    mbarrier,
+    remote,
+    scalar,
+    shared_memory,
+    tma,
+    wgmma,
+)
 
 COPY, PRODUCT = "copy", "product"  # agents of the asynchronous proxy
 THREADS = "threads"  # copies that threads have begun, until they have waited for them
+SEND = "send"  # stores to peers that threads have begun; ordinary ones but for when they are done
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +60,30 @@ class Touch:
         return self.threads is None or self.threads != other.threads
 
     @property
+    def is_asynchronous(self) -> bool:
+        """Whether it goes by the asynchronous proxy."""
+        return self.agent in (COPY, PRODUCT)
+
+    @property
     def order(self) -> tuple[str, int, int, bool, str]:
         """What touches are sorted by."""
         return self.space, self.lo, self.hi, self.writes, self.what
 
 
 class Memory:
-    """The shared memory of one kernel."""
+    """The shared memory of one kernel. What is done to a peer's is taken for the block's own: the
+    peer may be the block itself."""
 
     def __init__(self, kernel: Kernel) -> None:
-        self.asynchronous = [t for op in walk(kernel.body) for t in self.of_agents(op)]
+        agents = [t for op in walk(kernel.body) for t in self.of_agents(op)]
+        self.asynchronous = [t for t in agents if t.is_asynchronous]
 
     def of_threads(self, op: Op) -> Touch | None:
         """The access that the role's own threads make by an operation."""
-        if isinstance(op, shared_memory.Load | shared_memory.LoadMatrices):
+        if isinstance(op, shared_memory.Load | shared_memory.LoadMatrices | remote.LoadGroups):
             return _shared(op.buffer, writes=False)
+        if isinstance(op, remote.StoreGroups):
+            return _shared(op.buffer, writes=True)
         if isinstance(op, shared_memory.Store | shared_memory.StoreMatrices | cp_async.CopyGroups):
             return _shared(op.buffer, writes=True)
         if isinstance(op, mbarrier.Init):
@@ -76,6 +96,14 @@ class Memory:
             writes = isinstance(op, tma.LoadBox | bulk.LoadBytes)
             made = _shared(buffer_of(op.address), writes=writes)
             return [replace(made, agent=COPY, what=f"{made.what} by the copy engine")]
+        if isinstance(op, remote.SendGroups):
+            return [replace(_shared(op.buffer, writes=True), agent=SEND)]
+        if isinstance(op, remote.CopyBytes):
+            made = [
+                _shared(buffer_of(op.source), writes=False),
+                _shared(buffer_of(op.target), writes=True),
+            ]
+            return [replace(t, agent=COPY, what=f"{t.what} by the copy engine") for t in made]
         if isinstance(op, wgmma.Mma | wgmma.MmaRegisters):
             addresses = (op.a, op.b) if isinstance(op, wgmma.Mma) else (op.b,)
             made = [_shared(buffer_of(address), writes=False) for address in addresses]
@@ -101,6 +129,8 @@ def buffer_of(address: Value) -> Value:
         op = todo.pop().owner
         if isinstance(op, shared_memory.Address):
             return op.buffer
+        if isinstance(op, cluster.Address):
+            todo.append(op.address)
         if isinstance(op, scalar.Binary):
             todo += (op.lhs, op.rhs)
     raise ValueError(f"{address} is no address in a buffer")

@@ -24,7 +24,7 @@ from warploom.sim.order.clocks import FENCED_GLOBAL, joined
 from warploom.sim.order.engine import Agent, Engine, Point, Warps
 from warploom.sim.order.history import Does, History
 from warploom.sim.order.phases import Book
-from warploom.sim.order.problems import Problem
+from warploom.sim.order.problems import Beginning, Problem
 
 if TYPE_CHECKING:
     from warploom.sim.block import BlockState, Load
@@ -97,10 +97,11 @@ def _start(raw: np.ndarray) -> int:
 
 
 class Booking:
-    """The engine of the blocks that are resident together, and their shared memory."""
+    """The engine of the blocks that are resident together, and their shared memory. `reached`:
+    peers access it."""
 
-    def __init__(self, outside: Outside, unit: int) -> None:
-        self.outside, self.unit = outside, unit
+    def __init__(self, outside: Outside, unit: int, reached: bool = False) -> None:
+        self.outside, self.unit, self.reached = outside, unit, reached
         self.engine = Engine(self._found)
         self._named: dict[History, Piece] = {}
         for piece in outside.pieces.values():
@@ -125,6 +126,8 @@ class Booking:
         self._shared[state] = Piece(history, self.unit, 0, "", state)
         self._named[history] = self._shared[state]
         self.engine.histories.append(history)
+        if self.reached:
+            self.engine.begin_block(self._warps[actor], history, Beginning(state))
 
     def split(self, parent: Actor, child: Actor, first: int) -> None:
         """A replica of a role is some warps of its block, from number `first` on."""

@@ -146,7 +146,7 @@ def run_resident(
     for first in range(0, len(batches), size):
         Cluster(t, batches[first : first + size], resident)
     launch = batches[0].launch
-    booking = Booking(launch.outside, t.shared_cell) if launch.checked else None
+    booking = Booking(launch.outside, t.shared_cell, t.reaches_peers) if launch.checked else None
     for block, frame, m in zip(resident.blocks, frames, batches, strict=True):
         m.actor = block.actor("", None, t.kernel.warps, launched_registers(t.kernel.warps))
         if booking is not None:

@@ -9,7 +9,7 @@ from math import gcd
 
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Effect, Op, Value
-from warploom.ir.ops import bulk, cp_async, global_memory, shared_memory, tma, wgmma
+from warploom.ir.ops import bulk, cp_async, global_memory, remote, shared_memory, tma, wgmma
 from warploom.ir.types import Buffer, Tensor
 from warploom.sim.boxes import CHUNK
 from warploom.sim.memory import Memory
@@ -20,6 +20,7 @@ _CHUNKS = (
     tma.StoreBox,
     bulk.LoadBytes,
     bulk.StoreBytes,
+    remote.CopyBytes,
     wgmma.Mma,
     wgmma.MmaRegisters,
 )
@@ -29,6 +30,9 @@ _VECTORS = (
     shared_memory.LoadMatrices,
     shared_memory.StoreMatrices,
     cp_async.CopyGroups,
+    remote.LoadGroups,
+    remote.StoreGroups,
+    remote.SendGroups,
 )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from warploom.ir.kernel import walk
 from warploom.ir.op import Op, Value
-from warploom.ir.ops import control, global_memory, shared_memory
+from warploom.ir.ops import control, global_memory, remote, shared_memory
 
 if TYPE_CHECKING:
     from warploom.sim.translate import Translator
@@ -21,8 +21,10 @@ _READS = (
     global_memory.Atomic,
     shared_memory.Load,
     shared_memory.LoadMatrices,
+    remote.LoadGroups,
 )
-_MARKS = (shared_memory.Store, shared_memory.StoreMatrices)  # they change what memory is
+# They change what memory is.
+_MARKS = (shared_memory.Store, shared_memory.StoreMatrices, remote.StoreGroups)
 
 
 def loose_slots(t: Translator) -> frozenset[int]:

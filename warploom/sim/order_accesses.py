@@ -155,7 +155,7 @@ def wait_products(t: Translator, op: wgmma.WaitGroup | wgmma.Drain, step: Step) 
 # ---- ordinary accesses -------------------------------------------------------------------------
 
 
-def _cells(m: Batch, at: Place, piece: Piece, who: str) -> list[Cells]:
+def cells_of(m: Batch, at: Place, piece: Piece, who: str) -> list[Cells]:
     """The cells that each warp of an actor touches."""
     cells = cells_by_warp(at, piece, alone=who != ALL)
     return cells * m.actor.warps if len(cells) == 1 else cells
@@ -172,7 +172,7 @@ def access_shared(t: Translator, op: Any, step: Step) -> Step:
     def event(s: Slots, m: Batch) -> None:
         booking = m.state.booking
         piece, at = booking.shared(m.state), place(s, m)
-        booking.touch(m, op, piece, does, who, _cells(m, at, piece, who))
+        booking.touch(m, op, piece, does, who, cells_of(m, at, piece, who))
 
     return before(step, event)
 
@@ -186,7 +186,7 @@ def access_global(t: Translator, op: Any, step: Step) -> Step:
         booking = m.state.booking
         piece = booking.tensor(s[tensor])
         if piece is not None:
-            booking.touch(m, op, piece, does, who, _cells(m, place(s, m), piece, who))
+            booking.touch(m, op, piece, does, who, cells_of(m, place(s, m), piece, who))
 
     return before(step, event)
 
@@ -221,7 +221,7 @@ def atomic(t: Translator, op: global_memory.Atomic, step: Step) -> Step:
         piece = booking.tensor(s[tensor])
         if piece is None:
             return
-        cells = _cells(m, place(s, m), piece, who)
+        cells = cells_of(m, place(s, m), piece, who)
         booking.touch(m, op, piece, Does.REDUCE, who, cells, SCOPES.index(op.scope))
         booking.exchange(m, op, piece, who, cells)
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from warploom.base.diagnostics import Report, Span
 from warploom.base.errors import report
 from warploom.ir.op import Op
-from warploom.ir.ops import bulk, flags, tma
+from warploom.ir.ops import bulk, flags, remote, tma
 from warploom.sim import sync_faults
 from warploom.sim.order.history import Does
-from warploom.sim.order.problems import Kind, Problem
+from warploom.sim.order.problems import Beginning, Kind, Problem
 
 if TYPE_CHECKING:
     from warploom.sim.block_races import Clash
@@ -219,6 +219,10 @@ def _by(site: Site) -> str:
         return f"the matrix unit for {_name(site)}"
     if op.FAMILY in ("shared_memory", "global_memory", "flags"):
         return _name(site)
+    if isinstance(op, remote.LoadGroups | remote.StoreGroups):
+        return _name(site)
+    if isinstance(op, remote.SendGroups):
+        return f"what {_name(site)} sends"
     return f"a copy of {_name(site)}"
 
 
@@ -250,7 +254,7 @@ def _hint(problem: Problem) -> str:
         return "let them meet, or hand over by an arrival after the one and a wait before the other"
     if before.op.FAMILY == "wgmma":
         return "wait until the product has retired, then hand the memory back"
-    if isinstance(before.op, tma.LoadBox | bulk.LoadBytes):
+    if isinstance(before.op, tma.LoadBox | bulk.LoadBytes | remote.SendGroups | remote.CopyBytes):
         return "wait for the barrier that the copy completes on"
     return "the thread that issued the copy waits for it, and then hands the memory back"
 
@@ -258,11 +262,16 @@ def _hint(problem: Problem) -> str:
 def _race(problem: Problem, site: Site, piece: Piece | None) -> None:
     assert piece is not None
     facts, other = problem.facts, problem.other
+    if isinstance(other, Beginning):
+        sync_faults.before_its_start(site.m, site.op, other.state)
+        return
     what, part = _where(problem, piece)
     still = "be reading" if facts["did"] is Does.READ else "be writing"
     if not facts["was_generic"]:
         still = f"still {still}"
     one, two, same = _by(site), _by(other), " another time" if other.op is site.op else ""
+    if site.m.state is not other.m.state:
+        one, two, same = f"{one}{site.m.state.of_rank}", f"{two}{other.m.state.of_rank}", ""
     notes = [part, "no chain of arrivals and waits leads from the one to the other"]
     if facts["foreign"]:
         one, two, same = _block(site), _block(other), ""

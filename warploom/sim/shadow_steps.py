@@ -266,7 +266,7 @@ def observe(t: Translator, op: Op) -> Step:
 # ---- memory ------------------------------------------------------------------------------------
 
 
-def _addresses(m: Batch, op: Op, at: Place, *slots: int) -> None:
+def check_addresses(m: Batch, op: Op, at: Place, *slots: int) -> None:
     """Unwritten addresses matter where the access takes place."""
     for a in slots:
         shadow = m.shadow[a] if a >= 0 else None
@@ -280,7 +280,7 @@ def _addresses(m: Batch, op: Op, at: Place, *slots: int) -> None:
             faults.unwritten(m, op, "is used as an address", shadow.origin, loose)
 
 
-def _read(m: Batch, op: Op, at: Place) -> Shadow | None:
+def read_state(m: Batch, op: Op, at: Place) -> Shadow | None:
     """Written-ness of what an access reads."""
     state = at.memory.shadow
     if state is None:
@@ -308,8 +308,8 @@ def load(t: Translator, op: global_memory.Load) -> Step:
 
     def step(s: Slots, m: Batch) -> None:
         at = access.place(s, m)
-        _addresses(m, op, at, access.base, access.offset, access.predicate)
-        found = _read(m, op, at)
+        check_addresses(m, op, at, access.base, access.offset, access.predicate)
+        found = read_state(m, op, at)
         filler = m.shadow[other] if other >= 0 else None
         m.shadow[d] = both(found, filler, _chosen(m, at, access.predicate))
 
@@ -322,8 +322,8 @@ def load_shared(t: Translator, op: shared_memory.Load) -> Step:
 
     def step(s: Slots, m: Batch) -> None:
         at = access.place(s, m)
-        _addresses(m, op, at, access.offset, access.predicate)
-        m.shadow[d] = _read(m, op, at)
+        check_addresses(m, op, at, access.offset, access.predicate)
+        m.shadow[d] = read_state(m, op, at)
 
     return step
 
@@ -335,8 +335,8 @@ def load_matrices(t: Translator, op: shared_memory.LoadMatrices) -> Step:
 
     def step(s: Slots, m: Batch) -> None:
         at = access.place(s, m)
-        _addresses(m, op, at, access.offset)
-        found = _read(m, op, at)
+        check_addresses(m, op, at, access.offset)
+        found = read_state(m, op, at)
         m.shadow[d] = found and found.map(lambda flags: from_rows(flags, extents, turned))
 
     return step
@@ -348,7 +348,7 @@ def store(t: Translator, op: global_memory.Store) -> Step:
 
     def step(s: Slots, m: Batch) -> None:
         at = access.place(s, m)
-        _addresses(m, op, at, access.base, access.offset, access.predicate)
+        check_addresses(m, op, at, access.base, access.offset, access.predicate)
         shadow = m.shadow[value]
         if shadow is None:
             return
@@ -369,9 +369,9 @@ def atomic(t: Translator, op: global_memory.Atomic) -> Step:
 
     def step(s: Slots, m: Batch) -> None:
         at = access.place(s, m)
-        _addresses(m, op, at, access.base, access.offset, access.predicate)
+        check_addresses(m, op, at, access.base, access.offset, access.predicate)
         matters(m, op, "changes a tensor", *given)
-        m.shadow[d] = _read(m, op, at)
+        m.shadow[d] = read_state(m, op, at)
 
     return step
 
@@ -394,21 +394,27 @@ def _stored(
 ) -> Step:
     """Storing to shared memory is no output: the memory becomes as written as the value."""
     access, value = Shared(t, op), t.slot(op.value)
-    rank = _rank(op.value)
 
     def step(s: Slots, m: Batch) -> None:
         at = access.place(s, m)
-        _addresses(m, op, at, access.offset, access.predicate)
-        if at.memory.shadow is None:
-            return
-        good, shadow = written(at.memory), m.shadow[value]
-        flags = np.ones((1,) * (rank + 3), bool)
-        if shadow is not None:
-            flags, at.memory.spoilt = moved(shadow.flags), shadow.origin
-        state = np.where(flags, good, 0).astype(at.memory.shadow.flat.dtype)
-        put(Place(at.memory.shadow, at.plan, at.span, at.mask), state)
+        check_addresses(m, op, at, access.offset, access.predicate)
+        store_state(at, m.shadow[value], moved)
 
     return step
+
+
+def store_state(
+    at: Place, shadow: Shadow | None, moved: Callable[[np.ndarray], np.ndarray]
+) -> None:
+    """A place becomes as written as a value that is stored there."""
+    memory = at.memory
+    if memory.shadow is None:
+        return
+    flags = np.ones((1,) * (len(at.plan.shape[0]) + 3), bool)
+    if shadow is not None:
+        flags, memory.spoilt = moved(shadow.flags), shadow.origin
+    state = np.where(flags, written(memory), 0).astype(memory.shadow.flat.dtype)
+    put(Place(memory.shadow, at.plan, at.span, at.mask), state)
 
 
 @shadows(global_memory.LoadScalar)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from warploom.ir.op import Op
-from warploom.ir.ops import bulk, cluster, cp_async, mbarrier, tma, wgmma
+from warploom.ir.ops import bulk, cluster, cp_async, mbarrier, remote, tma, wgmma
 from warploom.sim.machine import Batch, Slots, Step
 from warploom.sim.registry import shadows
 from warploom.sim.shadow_steps import matters
@@ -39,6 +39,7 @@ def test(t: Translator, op: mbarrier.Test) -> Step:
     bulk.LoadBytes,
     bulk.StoreBytes,
     bulk.PrefetchBytes,
+    remote.CopyBytes,
     cp_async.CopyGroups,
     cp_async.Arrive,
 )

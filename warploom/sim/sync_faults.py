@@ -173,6 +173,21 @@ def after_its_end(m: Batch, op: Op, block: BlockState) -> None:
     )
 
 
+def before_its_start(m: Batch, op: Op, block: BlockState) -> None:
+    """A block whose shared memory may not be there yet."""
+    other = m.launch.name_block(int(block.batch.linear[0]))
+    found(
+        m,
+        op,
+        "M032",
+        f"rank {m.state.rank} reaches the shared memory of rank {block.rank}, which may not have "
+        "begun",
+        f"rank {block.rank} is block {other}",
+        label="reached here",
+        hint="let all warps of the cluster meet before: `wl.cluster_sync()`",
+    )
+
+
 # ---- registers, products -----------------------------------------------------------------------
 
 

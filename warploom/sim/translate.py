@@ -15,8 +15,10 @@ from typing import Any
 import warploom.sim.order_accesses
 import warploom.sim.order_cp_async
 import warploom.sim.order_flags
+import warploom.sim.order_remote
 import warploom.sim.order_steps
 import warploom.sim.rules
+import warploom.sim.shadow_remote
 import warploom.sim.shadow_sync  # noqa: F401  (registers the rules)
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Loc, Op, Value
@@ -40,7 +42,18 @@ from warploom.sim.rules.wgmma import settled
 from warploom.sim.shadow_steps import shadow_step
 
 # Families whose operations wait for, or leave work to, something that runs at the same time.
-_CONCURRENT = {"cluster", "flags", "roles", "mbarrier", "tma", "bulk", "cp_async", "wgmma", "watch"}
+_CONCURRENT = {
+    "cluster",
+    "flags",
+    "roles",
+    "mbarrier",
+    "tma",
+    "bulk",
+    "cp_async",
+    "wgmma",
+    "remote",
+    "watch",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +82,7 @@ class Translator:
         self.acting = 32 * kernel.warps
         self.waits = any(op.FAMILY in _CONCURRENT for op in walk(kernel.body))
         self.waits = self.waits or (checked and _orders_blocks(kernel))
+        self.reaches_peers = any(op.FAMILY == "remote" for op in walk(kernel.body))
         self.placed: list[Placed] = []
         self.signallers: dict[Value, list[str]] = {}  # of buffers of barriers: roles
         self._multiplies = any(isinstance(op, Mma | MmaRegisters) for op in walk(kernel.body))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from warploom.sim.order.clocks import CAUSE, SEEN
+from warploom.sim.order.clocks import CAUSE, ROWS, SEEN
 from warploom.sim.order.engine import Engine, Warps
 from warploom.sim.order.history import Does, History
 from warploom.sim.order.phases import Book
@@ -86,7 +86,7 @@ class Machine:
     def __init__(self, program: Program) -> None:
         self.problems: list[Problem] = []
         self.engine = Engine(self.problems.append)
-        self.engine.clocks.rows = np.zeros((8, 4, 1024), np.int32)
+        self.engine.clocks.rows = np.zeros((8, ROWS, 1024), np.int32)
         self.memory = History(4 * program.locations)
         self.outside = History(4 * program.locations)
         self.engine.histories += [self.memory, self.outside]

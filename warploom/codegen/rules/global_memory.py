@@ -149,15 +149,17 @@ def store_groups(
     vec: int,
     at: str,
     separator: str = " + ",
+    *more: str,
 ) -> None:
-    """Print the stores of a register tile, one call a vector group."""
+    """Print the stores of a register tile, one call a vector group. `more` arguments stand behind
+    the place."""
     place = out.variable(value)
     places = [place.groups(axis, vec), out.place(offset)]
     if predicate is not None:
         places.append(out.place(predicate))
     found = out.walk(extents_of(offset), *places)
     held, where, *guard = found.registers
-    arguments = ", ".join((_moved(at, separator, where), f"&{held}", *guard))
+    arguments = ", ".join((_moved(at, separator, where), *more, f"&{held}", *guard))
     out.lines.add(f"{found.header}{name}{_step(place, axis, vec)}({arguments});")
 
 

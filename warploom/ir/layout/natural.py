@@ -16,23 +16,23 @@ _VECTOR_CHOICES = (16, 8, 4, 2, 1)
 
 
 @lru_cache(maxsize=4096)
-def natural(shape: tuple[int, ...], vector: int, warps: int) -> Layout:
-    """The cheapest layout of `shape` for accesses of up to `vector` elements along the last
+def natural(shape: tuple[int, ...], vector: int, warps: int, least: int = 1) -> Layout:
+    """The cheapest layout of `shape` for accesses of `least` to `vector` elements along the last
     axis."""
     if not shape:
         return Layout((), (Mode(Place.LANE, LANES, None), Mode(Place.WARP, warps, None)), warps)
-    best = min(_candidates(shape, vector, warps), key=lambda c: _cost(shape, vector, *c))
+    best = min(_candidates(shape, vector, warps, least), key=lambda c: _cost(shape, vector, *c))
     return _build(shape, warps, *best)
 
 
 Candidate = tuple[int, tuple[int, ...], tuple[int, ...]]
 
 
-def _candidates(shape: tuple[int, ...], vector: int, warps: int) -> Iterator[Candidate]:
+def _candidates(shape: tuple[int, ...], vector: int, warps: int, least: int) -> Iterator[Candidate]:
     """(vector width, lanes per axis, warps per axis); what is left over is replication."""
     divisors = [n for n in range(1, warps + 1) if warps % n == 0]
     for width in _VECTOR_CHOICES:
-        if width > vector or width > _ceil_pow2(shape[-1]):
+        if not least <= width <= min(vector, _ceil_pow2(shape[-1])):
             continue
         groups = shape[:-1] + (-(-shape[-1] // width),)
         lane_sets = [[n for n in _LANE_CHOICES if n <= _ceil_pow2(g)] for g in groups]

@@ -15,6 +15,7 @@ from warploom.passes.lowering import (
     products,
     ptx,
     reductions,
+    remote,
     shared,
 )
 
@@ -32,5 +33,6 @@ __all__ = [
     "products",
     "ptx",
     "reductions",
+    "remote",
     "shared",
 ]

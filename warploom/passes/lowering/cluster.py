@@ -10,7 +10,7 @@ from warploom.ir import cluster as shape
 from warploom.ir.builder import Builder
 from warploom.ir.op import Value
 from warploom.ir.ops import cluster, mbarrier, scalar, shared_memory
-from warploom.passes.lowering.context import Lowering, lowers
+from warploom.passes.lowering.context import Lowering, SharedPlace, lowers
 from warploom.passes.lowering.shared import barrier_address
 
 
@@ -53,10 +53,9 @@ def mask(lower: Lowering, op: cluster.Mask) -> None:
     lower.put(op.result, build.emit(scalar.Binary(lhs=bits, rhs=first, kind="shl")))
 
 
-def _remote(lower: Lowering, barrier: Value, rank: Value, build: Builder) -> Value:
-    """The address in the cluster of a barrier of a block: that of its buffer by `build`, which may
+def remote_address(lower: Lowering, place: SharedPlace, rank: Value, build: Builder) -> Value:
+    """The address in the cluster of a place of a block: that of its buffer by `build`, which may
     stand further up, and the bytes from there."""
-    place = lower.places[barrier]
     base = build.emit(shared_memory.Address(buffer=place.buffer))
     address = build.emit(cluster.Address(address=base, rank=rank))
     return address if place.offset is None else lower.arith("add", address, place.offset)
@@ -64,7 +63,8 @@ def _remote(lower: Lowering, barrier: Value, rank: Value, build: Builder) -> Val
 
 @lowers(cluster.BarrierOn)
 def barrier_on(lower: Lowering, op: cluster.BarrierOn) -> None:
-    lower.put(op.result, _remote(lower, op.barrier, lower.get(op.rank), lower.build))
+    place = lower.places[op.barrier]
+    lower.put(op.result, remote_address(lower, place, lower.get(op.rank), lower.build))
 
 
 @lowers(cluster.ArrivePeers)
@@ -76,5 +76,5 @@ def arrive_peers(lower: Lowering, op: cluster.ArrivePeers) -> None:
             lower.build.add(mbarrier.Arrive(barrier=address))
             continue
         rank = _peer(ahead, lower.kernel.cluster, ahead.emit(cluster.Rank()), step)
-        address = _remote(lower, op.barrier, rank, ahead)
+        address = remote_address(lower, lower.places[op.barrier], rank, ahead)
         lower.build.add(cluster.Arrive(barrier=address, ordered=op.ordered))

@@ -11,7 +11,7 @@ from warploom.base.dtypes import i32
 from warploom.base.errors import Error, error
 from warploom.ir.kernel import TensorMap
 from warploom.ir.op import Op, Value
-from warploom.ir.ops import bulk, cp_async, flags, scalar, tensor, tile, tma
+from warploom.ir.ops import bulk, cp_async, flags, remote, scalar, tensor, tile, tma
 from warploom.ir.types import SharedTile
 from warploom.passes.lowering.context import Lowering, lowers
 from warploom.passes.lowering.memory import base_of, view_of
@@ -268,7 +268,7 @@ def _run(lower: Lowering, op: bulk.Load | bulk.Store | bulk.Prefetch) -> tuple[V
 def load_run(lower: Lowering, op: bulk.Load) -> None:
     base, size = _run(lower, op)
     _check_proxies(lower, op)
-    _check_piece(op, op.target)
+    check_piece(op, op.target)
     lower.build.add(
         bulk.LoadBytes(
             tensor=op.tensor,
@@ -285,7 +285,7 @@ def load_run(lower: Lowering, op: bulk.Load) -> None:
 def store_run(lower: Lowering, op: bulk.Store) -> None:
     base, size = _run(lower, op)
     _check_proxies(lower, op)
-    _check_piece(op, op.source)
+    check_piece(op, op.source)
     lower.build.add(
         bulk.StoreBytes(
             tensor=op.tensor,
@@ -304,14 +304,16 @@ def prefetch_run(lower: Lowering, op: bulk.Prefetch) -> None:
     lower.build.add(bulk.PrefetchBytes(tensor=op.tensor, base=base, bytes=size))
 
 
-def _check_piece(op: bulk.Load | bulk.Store, tile: Value) -> None:
+def check_piece(
+    op: bulk.Load | bulk.Store | remote.Copy, tile: Value, else_by: str = "`wl.copy_async`"
+) -> None:
     """A tile that lies in one piece, in order."""
     kind = type_of(tile)
     if kind.layout.swizzle or kind.order != tuple(range(len(kind.shape))):
         raise _not_possible(
             op,
             "a bulk copy moves bytes as they lie, and this tile is swizzled or turned",
-            "allocate it with swizzle=0, or use `wl.copy_async`",
+            f"allocate it with swizzle=0, or use {else_by}",
         )
     whole = kind.layout.shape
     if kind.shape[1:] != whole[1:]:

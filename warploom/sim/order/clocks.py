@@ -1,8 +1,9 @@
 """Vector clocks of threads, with a component for each thread and each asynchronous agent.
 
-A thread has four clocks, rows of one array. CAUSE: what happens-before it, which decides races.
+A thread has five clocks, rows of one array. CAUSE: what happens-before it, which decides races.
 SEEN: that and what it knows to be over without acquiring it, which decides stability. FENCED and
 FENCED_GLOBAL: which ordinary accesses to shared and global memory asynchronous ones may follow.
+READS: what is known besides CAUSE as far as it is reads: they are over.
 Knows nothing of barriers and memory.
 """
 
@@ -12,8 +13,8 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-CAUSE, SEEN, FENCED, FENCED_GLOBAL = range(4)
-_ROWS = 4
+CAUSE, SEEN, FENCED, FENCED_GLOBAL, READS = range(5)
+ROWS = 5
 _WIDTH = 64
 
 
@@ -25,7 +26,7 @@ class Clocks:
     """
 
     def __init__(self, live: Callable[[], Iterable[int]] = tuple) -> None:
-        self.rows = np.zeros((8, _ROWS, _WIDTH), np.int32)
+        self.rows = np.zeros((8, ROWS, _WIDTH), np.int32)
         self.own = np.zeros(8, np.intp)  # component of each thread
         self.count = 0
         self._live = live
@@ -95,7 +96,7 @@ class Clocks:
         key = threads.tobytes()
         at = self._marks.get(key)
         if at is None:
-            first = threads * (_ROWS * self.width) + self.own[threads]
+            first = threads * (ROWS * self.width) + self.own[threads]
             at = np.concatenate([first + row * self.width for row in (CAUSE, SEEN)])
             self._marks[key] = at
         self.rows.reshape(-1)[at] += 1
@@ -116,6 +117,20 @@ class Clocks:
         made[CAUSE, list(self.threads)] = 0
         made[SEEN + 1 :] = 0
         return made
+
+    def seen(self, thread: int) -> np.ndarray:
+        """What a copy publishes of what its issuer knows: what has been seen."""
+        known = np.zeros((ROWS, self.width), np.int32)
+        known[SEEN] = self.rows[thread, SEEN]
+        return known
+
+    def read(self, thread: int) -> np.ndarray:
+        """The same of a store that is done later: also what agents have done, and what has been
+        read."""
+        known = self.rows[thread].copy()
+        known[READS] = np.maximum(known[READS], known[CAUSE])
+        known[CAUSE, list(self.threads)] = 0
+        return known
 
     def known(self, threads: np.ndarray) -> np.ndarray:
         """What threads know together."""
@@ -162,7 +177,7 @@ class Clocks:
     def fence(self, threads: np.ndarray, shared: bool, everywhere: bool) -> None:
         """What happens-before here is fenced towards asynchronous accesses."""
         rows = [FENCED] * shared + [FENCED_GLOBAL] * everywhere
-        cause = self.rows[threads, CAUSE]
+        cause = np.maximum(self.rows[threads, CAUSE], self.rows[threads, READS])
         for row in rows:
             self.rows[threads, row] = np.maximum(self.rows[threads, row], cause)
         self.tick(threads)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from warploom.sim.order.clocks import CAUSE, SEEN, Clocks, entry, joined
+from warploom.sim.order.clocks import CAUSE, READS, SEEN, Clocks, entry, joined
 from warploom.sim.order.history import GPU, Access, Does, History, Reach
 from warploom.sim.order.phases import Arrival, Book
 from warploom.sim.order.problems import Found, Kind, Problem
@@ -83,7 +83,7 @@ class Engine:
         self.clocks = Clocks(self._live)
         self.books: dict[Hashable, Book] = {}
         self.histories: list[History] = []
-        self.flying: dict[Agent, np.ndarray] = {}  # what the issuer had seen
+        self.flying: dict[Agent, np.ndarray] = {}  # what it publishes of its issuer's knowledge
         self._signals: dict[Hashable, Signal] = {}
         self._products: dict[Hashable, Groups] = {}
         self._bulk: dict[int, tuple[Groups, Groups]] = {}
@@ -171,16 +171,39 @@ class Engine:
 
     def begin_copy(self, thread: int) -> Agent:
         """A copy with one destination is issued by a thread."""
+        return self._begin(thread, self.clocks.seen(thread))
+
+    def begin_send(self, thread: int) -> Agent:
+        """A store with one destination is issued by a thread, to be done later. Its completion
+        says besides that what the thread has read is read."""
+        return self._begin(thread, self.clocks.read(thread))
+
+    def _begin(self, thread: int, known: np.ndarray) -> Agent:
         agent = self.clocks.agent()
-        self.flying[agent] = self.clocks.rows[thread, SEEN].copy()
+        self.flying[agent] = known
         self.clocks.tick(np.array([thread]))
         return agent
 
+    def begin_block(self, warps: Warps, history: History, site: Any) -> None:
+        """A block begins. It has no shared memory before: this is a write to all of it, which its
+        own warps know of."""
+        agent = self.clocks.agent()
+        access = Access(*agent, Does.WRITE, False, False, site, self)
+        history.touch(slice(0, len(history.cells)), access, self.clocks.rows[warps.lanes[0]])
+        self.clocks.complete(warps.all, *agent)
+
     def copy_access(
-        self, history: History, at: Any, does: Does, agent: Agent, thread: int, site: Any
+        self,
+        history: History,
+        at: Any,
+        does: Does,
+        agent: Agent,
+        thread: int,
+        site: Any,
+        generic: bool = False,
     ) -> None:
         """What a copy will do to memory, from its issue by a thread on."""
-        access = Access(*agent, does, False, False, site, self)
+        access = Access(*agent, does, generic, False, site, self)
         self._touch(history, at, access, self.clocks.rows[thread])
 
     def land(self, agent: Agent, book: Book, phase: int, size: int) -> None:
@@ -415,6 +438,8 @@ class Engine:
         for access, state in history.accesses():
             at = access.component
             if access.world is not self or entry(clock[CAUSE], at) >= access.epoch:
+                continue
+            if access.is_read and entry(clock[READS], at) >= access.epoch:
                 continue
             facts = {"cell": history.first_cell(state), "did": access.does}
             self.found(Problem(Kind.EXIT, access.site, None, history, facts))

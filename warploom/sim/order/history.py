@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from warploom.sim.order.clocks import CAUSE, FENCED
+from warploom.sim.order.clocks import CAUSE, FENCED, READS
 
 _MANY = 4096  # states from which the ones that no cell has are dropped
 
@@ -65,6 +65,11 @@ class Access:
     site: Any
     world: Any = None
     reach: Reach | None = None
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it is a read by a thread, which is over when the thread goes on."""
+        return self.does is Does.READ and self.generic and self.whole
 
 
 class Conflict(NamedTuple):
@@ -165,7 +170,8 @@ def _lacks(before: Access, access: Access, clock: np.ndarray, fenced: int) -> st
     at = before.component
     if before.world is not access.world or at >= clock.shape[1]:
         return "order"
-    if clock[CAUSE, at] < before.epoch:
+    known = clock[CAUSE, at] >= before.epoch
+    if not known and not (before.is_read and clock[READS, at] >= before.epoch):
         return "order"
     if before.generic and not access.generic and clock[fenced, at] < before.epoch:
         return "fence"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from warploom.sim.order.clocks import SEEN, Clocks, entries, entry, joined
+from warploom.sim.order.clocks import ROWS, SEEN, Clocks, entries, entry, joined
 from warploom.sim.order.problems import Found, Kind, Problem
 
 _REMEMBERED = 8  # phases back; who is further behind has been reported
@@ -216,15 +216,16 @@ class Book:
             phase.issued += size
         return h
 
-    def land(self, h: int, size: int, agent: tuple[int, int], seen: np.ndarray) -> None:
-        """Bytes of phase h have come, brought by an agent; `seen` is what its issuer had seen."""
+    def land(self, h: int, size: int, agent: tuple[int, int], issued: np.ndarray) -> None:
+        """Bytes of phase h have come, brought by an agent; `issued` is what it publishes of what
+        its issuer knew."""
         if h < self.current:
             return  # found when they were issued, or when their phase completed
         phase = self.phase(h)
         phase.landed += size
         phase.contribute(*agent)
-        known = np.zeros((4, max(len(seen), agent[0] + 1)), np.int32)
-        known[SEEN, : len(seen)] = seen
+        known = np.zeros((ROWS, max(issued.shape[1], agent[0] + 1)), np.int32)
+        known[:, : issued.shape[1]] = issued
         known[: SEEN + 1, agent[0]] = agent[1]
         phase.known = joined(phase.known, known)
         if phase.arrivals == self.count and phase.landed > phase.expected:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 
 class Kind(Enum):
@@ -24,6 +24,12 @@ class Kind(Enum):
     RACE = "two accesses are not ordered"
     FENCE = "two accesses are ordered, but no fence joins their proxies"
     EXIT = "an access is not over when its block exits"
+
+
+class Beginning(NamedTuple):
+    """The site of what makes a block's memory: where the block begins."""
+
+    state: Any
 
 
 UNSTABLE = (Kind.MANY_ARRIVALS, Kind.BYTES, Kind.ARRIVAL, Kind.EXPECT, Kind.WAIT)

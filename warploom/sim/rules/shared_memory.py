@@ -25,24 +25,29 @@ _WARPGROUP = 4  # warps
 
 @simulates(shared_memory.BufferOp)
 def buffer(t: Translator, op: shared_memory.BufferOp) -> Step:
-    d, first, name = t.slot(op.result), t.byte_of(op), op.result.name
+    d, first = t.slot(op.result), t.byte_of(op)
     pitch = op.pitch if op.copies > 1 else 0
 
     def step(s: Slots, m: Batch) -> None:
-        arena, at = m.arena, first
-        if pitch:
-            at += m.actor.replica * pitch
-        memory = arena.buffers.get((op, at))
-        if memory is None:
-            memory = Memory(arena.raw, op.dtype, at // op.dtype.bytes, name, at)
-            arena.buffers[op, at] = memory
-            memory.pitch, memory.limit = m.pitch // op.dtype.bytes, op.elements
-            if arena.written is not None:
-                memory.shadow = shadow_memory(arena.written, memory)
+        at = first + m.actor.replica * pitch if pitch else first
+        memory = buffer_at(m, op, at)
         memory.spoilt = None
         s[d] = memory
 
     return step
+
+
+def buffer_at(m: Batch, op: shared_memory.BufferOp, at: int) -> Memory:
+    """A buffer that begins at a byte of the shared memory of each block of a batch."""
+    arena = m.arena
+    memory = arena.buffers.get((op, at))
+    if memory is None:
+        memory = Memory(arena.raw, op.dtype, at // op.dtype.bytes, op.result.name, at)
+        arena.buffers[op, at] = memory
+        memory.pitch, memory.limit = m.pitch // op.dtype.bytes, op.elements
+        if arena.written is not None:
+            memory.shadow = shadow_memory(arena.written, memory)
+    return memory
 
 
 @simulates(shared_memory.Address)
