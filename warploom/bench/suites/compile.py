@@ -22,6 +22,7 @@ KERNELS = {
     "linear": "warploom.kernels.linear.kernel:linear",
     "rope": "warploom.kernels.rope.kernel:rope_half",
     "decode_attention": "warploom.kernels.attention.kernel:decode_split",
+    "gemm": "warploom.kernels.gemm.kernel:gemm@whole",
 }
 
 
