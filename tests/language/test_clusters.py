@@ -35,6 +35,8 @@ def places(y: wl.Tensor):
         ((4, 2, 3), (2, 2, 1)),
         ((2, 2, 4), (2, 2, 2)),
         ((3, 2, 8), (1, 1, 8)),
+        ((16, 1, 2), (16, 1, 1)),
+        ((4, 6, 1), (4, 3, 1)),
     ],
 )
 def test_ranks_count_along_x_first(device, grid, cluster):
@@ -278,7 +280,7 @@ def hurried(x: wl.Tensor, y: wl.Tensor, spins: wl.i32):
 
 
 @pytest.mark.case("C07")
-@pytest.mark.parametrize("size", [2, 4, 8])
+@pytest.mark.parametrize("size", [2, 4, 8, 16])
 def test_launches_one_after_another_of_blocks_of_unequal_speed(device, size):
     """SMs are taken over by the next launch while a block of the last one may still be late."""
     launches, spins = (200, 1000) if device.name == "gpu" else (5, 20)

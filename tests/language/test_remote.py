@@ -48,7 +48,7 @@ def expected_sums(x: np.ndarray, size: int, rounds: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("n", [1, 33, 128])
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 8, 11, 16])
 def test_sums_by_pushes(device, size, n):
     for rounds in (0, 1, 2, 5):
         x = np.random.default_rng(size).standard_normal((2 * size, n)).astype(np.float32)

@@ -68,7 +68,7 @@ CASES = [moved(f"remote.{op}", dtype, how) for op, how in HOW.items() for dtype 
 CASES += [
     moved(f"remote.{op}", "", how, (size,))
     for op, how in {**MACHINE, "copy_bytes": "copy", "tile_on": "send"}.items()
-    for size in (1, 2, 4, 8)
+    for size in (1, 2, 4, 8, 16)
 ]
 # Widths of 4 to 16 bytes and padding; swizzled tiles, of which whole ones can be copied.
 CASES += [

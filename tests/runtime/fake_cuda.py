@@ -40,11 +40,13 @@ class FakeCuda:
         CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN="shared",
     )
     CUfunction_attribute = SimpleNamespace(
-        CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES="dynamic shared"
+        CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES="dynamic shared",
+        CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED="large clusters",
     )
     CUlaunchAttributeID = SimpleNamespace(
         CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION="overlap",
         CU_LAUNCH_ATTRIBUTE_COOPERATIVE="together",
+        CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION="cluster",
     )
     CUlaunchConfig = SimpleNamespace
     CUstream_flags = SimpleNamespace(CU_STREAM_NON_BLOCKING=1)
@@ -59,6 +61,7 @@ class FakeCuda:
             "sms": 132,
             "shared": 232448,
         }
+        self.clusters = 15
         self.current = 0
         self.memory: dict[int, np.ndarray] = {}
         self.log: list[tuple[Any, ...]] = []
@@ -73,7 +76,7 @@ class FakeCuda:
         return (self.fail.get(name, 0), *results)
 
     def CUlaunchAttribute(self) -> Any:
-        return SimpleNamespace(value=SimpleNamespace())
+        return SimpleNamespace(value=SimpleNamespace(clusterDim=SimpleNamespace()))
 
     def cuDeviceGetCount(self) -> tuple[Any, ...]:
         return self._done("count", self.count)
@@ -172,6 +175,12 @@ class FakeCuda:
 
     def cuOccupancyMaxActiveBlocksPerMultiprocessor(self, *given: Any) -> tuple[Any, ...]:
         return self._done("occupancy", 2)
+
+    def cuOccupancyMaxActiveClusters(self, function: int, config: Any) -> tuple[Any, ...]:
+        (attribute,) = config.attrs
+        shape = attribute.value.clusterDim
+        self.log.append(("cluster", (shape.x, shape.y, shape.z), config.blockDimX))
+        return self._done("clusters", self.clusters)
 
     def cuStreamCreate(self, flags: int) -> tuple[Any, ...]:
         return self._done("stream", Handle(55))

@@ -316,3 +316,62 @@ def test_a_cooperative_launch_has_room_for_all(cuda: FakeCuda, golden) -> None:
     with pytest.raises(LaunchError) as refused:
         gathered.launch(265, cooperative=True)(flags)
     golden(str(refused.value))
+
+
+@wl.kernel
+def told_around(flags: wl.Tensor):
+    """Each block of a cluster tells the next one."""
+    told = wl.barrier()
+    told.on((wl.cluster_rank() + 1) % wl.cluster_size()).arrive()
+    told.wait(0)
+    wl.signal(flags[0], add=1)
+
+
+@pytest.mark.parametrize(("size", "allowed"), [((8,), 0), ((3, 3), 1), ((16, 1, 1), 1)])
+def test_clusters_of_more_than_eight_blocks_are_asked_for(cuda: FakeCuda, size, allowed) -> None:
+    cuda.words = list(VECTOR)
+    grid = tuple(2 * n for n in size)
+    told_around.launch(grid, cluster=size)(wl.to_device(np.zeros(1, np.int32)))
+    assert sum(name == "large clusters = 1" for name, *_ in cuda.log) == allowed
+    shape = (*size, 1, 1)[:3]
+    assert ("cluster", shape, 128) in cuda.log
+    assert cuda.launches[0].grid == (*grid, 1, 1)[:3]
+    told_around._variants.clear()
+
+
+def test_a_gpu_without_room_for_a_cluster(cuda: FakeCuda, golden) -> None:
+    cuda.words, cuda.clusters = list(VECTOR), 0
+    with pytest.raises(LaunchError) as refused:
+        told_around.launch(16, cluster=16)(wl.to_device(np.zeros(1, np.int32)))
+    golden(str(refused.value))
+    told_around._variants.clear()
+
+
+@wl.kernel
+def gathered_by_clusters(flags: wl.Tensor):
+    told = wl.barrier()
+    told.on((wl.cluster_rank() + 1) % wl.cluster_size()).arrive()
+    told.wait(0)
+    wl.signal(flags[0], add=1)
+    wl.wait(flags[0], at_least=wl.num_programs(0))
+
+
+def test_a_cooperative_launch_has_room_for_all_clusters(cuda: FakeCuda, golden) -> None:
+    """15 clusters of 4 at a time; a launch may be early, cooperative and in clusters at once."""
+    flags = wl.to_device(np.zeros(1, np.int32))
+    cuda.words = list(VECTOR)
+    gathered_by_clusters.launch(60, cluster=4, cooperative=True)(flags)
+    with pytest.raises(LaunchError) as refused:
+        gathered_by_clusters.launch(64, cluster=4, cooperative=True)(flags)
+    golden(str(refused.value))
+    gathered_by_clusters._variants.clear()
+
+
+def test_a_graph_holds_launches_of_clusters(cuda: FakeCuda) -> None:
+    flags = wl.to_device(np.zeros(1, np.int32))
+    cuda.words = list(VECTOR)
+    graph = wl.graph(lambda: told_around.launch(32, cluster=16)(flags))
+    before = len(cuda.launches)
+    graph.replay()
+    assert [one.grid for one in cuda.launches[before:]] == [(32, 1, 1)]
+    told_around._variants.clear()

@@ -67,6 +67,8 @@ def test_clusters_that_are_taken() -> None:
     assert parse_cluster((2, 2), grid) == (2, 2, 1)
     assert parse_cluster([1, 2, 2], grid) == (1, 2, 2)
     assert parse_cluster((4, 2, 1), (0, 6, 2)) == (4, 2, 1)
+    assert parse_cluster(16, (32, 1, 1)) == (16, 1, 1)
+    assert parse_cluster((3, 5), (3, 5, 1)) == (3, 5, 1)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +78,7 @@ def test_clusters_that_are_taken() -> None:
         ("zero", (0, 1, 1)),
         ("four extents", (1, 1, 1, 1)),
         ("bool", True),
-        ("too many", (4, 3, 1)),
+        ("too many", (6, 3, 1)),
         ("not whole", (4, 4, 1)),
     ],
 )

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from warploom.base.errors import Error, error
-from warploom.runtime.grid import ORDINARY, Ways
+from warploom.runtime.grid import ALONE, ORDINARY, PORTABLE_CLUSTER, Grid, Ways
 
 # The stream that work of arrays without a library of their own goes to: CUDA's legacy stream.
 DEFAULT_STREAM = 0
@@ -365,25 +365,67 @@ class Loaded:
     kernel: Any
     library: Any
     shared_bytes: int
+    threads: int = 0
+    cluster: Grid = ALONE
     prepared: set[int] = field(default_factory=set)
 
     def prepare(self, device: int) -> None:
-        """Load the code on a GPU now, and allow more than 48 KB of shared memory.
+        """Load the code on a GPU now, and allow more than 48 KB of shared memory and clusters of
+        more than 8 blocks; raises LaunchError H042 where no cluster fits.
 
         Loading at the first launch, as CUDA would, may synchronise: that breaks a capture.
         """
         with Current(device):
             call(api().cuKernelGetFunction(self.kernel), "loading the code")
+        size = math.prod(self.cluster)
         if self.shared_bytes > 48 * 1024:
-            cuda = api()
-            kind = cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            done = cuda.cuKernelSetAttribute(kind, self.shared_bytes, self.kernel, _device(device))
-            call(done, f"asking for {self.shared_bytes} bytes of shared memory")
+            what = f"{self.shared_bytes} bytes of shared memory"
+            self._allow("MAX_DYNAMIC_SHARED_SIZE_BYTES", self.shared_bytes, device, what)
+        if size > PORTABLE_CLUSTER:
+            what = f"clusters of {size} blocks"
+            self._allow("NON_PORTABLE_CLUSTER_SIZE_ALLOWED", 1, device, what)
+        if size > 1 and not clusters_at_a_time(self, device):
+            text = f"GPU {device} has no room for a cluster of {size} blocks"
+            notes = (
+                f"each has {self.threads} threads and {self.shared_bytes:,} bytes of shared memory",
+            )
+            hint = "launch with smaller clusters, or let a block take less shared memory"
+            raise error("H042", text, notes=notes, hint=hint)
         self.prepared.add(device)
 
+    def _allow(self, attribute: str, value: int, device: int, what: str) -> None:
+        cuda = api()
+        kind = getattr(cuda.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{attribute}")
+        done = cuda.cuKernelSetAttribute(kind, value, self.kernel, _device(device))
+        call(done, f"asking for {what}")
 
-def load(image: bytes, entry: str, shared_bytes: int, device: int) -> Loaded:
-    """Load a cubin and find its entry."""
+
+def clusters_at_a_time(loaded: Loaded, device: int) -> int:
+    """How many clusters of a kernel a GPU holds at the same time."""
+    cuda = api()
+    config = cuda.CUlaunchConfig()
+    config.gridDimX, config.gridDimY, config.gridDimZ = loaded.cluster
+    config.blockDimX, config.blockDimY, config.blockDimZ = loaded.threads, 1, 1
+    config.sharedMemBytes = loaded.shared_bytes
+    attribute = cuda.CUlaunchAttribute()
+    attribute.id = cuda.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+    shape = attribute.value.clusterDim
+    shape.x, shape.y, shape.z = loaded.cluster
+    config.attrs, config.numAttrs = [attribute], 1
+    with Current(device):
+        done = cuda.cuOccupancyMaxActiveClusters(loaded.function, config)
+        return int(call(done, "asking for the occupancy of clusters"))
+
+
+def load(
+    image: bytes,
+    entry: str,
+    shared_bytes: int,
+    device: int,
+    threads: int = 0,
+    cluster: Grid = ALONE,
+) -> Loaded:
+    """Load a cubin and find its entry, which was compiled for clusters of this shape."""
     cuda = api()
     with Current(device):
         done = cuda.cuLibraryLoadData(image, [], [], 0, [], [], 0)
@@ -395,7 +437,7 @@ def load(image: bytes, entry: str, shared_bytes: int, device: int) -> Loaded:
             raise error("C007", text, notes=notes, hint=hint)
         library = call(done, f"loading the code of `{entry}`")
         kernel = call(cuda.cuLibraryGetKernel(library, entry.encode()), f"finding `{entry}`")
-    loaded = Loaded(cuda.CUfunction(int(kernel)), kernel, library, shared_bytes)
+    loaded = Loaded(cuda.CUfunction(int(kernel)), kernel, library, shared_bytes, threads, cluster)
     loaded.prepare(device)
     return loaded
 
@@ -461,7 +503,18 @@ def _described(
 
 def _check_room(loaded: Loaded, device: int, blocks: int, threads: int) -> None:
     """Whether so many blocks are resident at a time."""
-    cuda = api()
+    cuda, size = api(), math.prod(loaded.cluster)
+    if size > 1:
+        fit = clusters_at_a_time(loaded, device)
+        if blocks > fit * size:
+            text = f"{blocks} blocks cannot run at the same time: the GPU has room for {fit * size}"
+            notes = (
+                f"{fit} clusters of {size} blocks, each of {threads} threads and "
+                f"{loaded.shared_bytes} bytes of shared memory",
+            )
+            hint = f"launch at most {fit * size} blocks, and let each do more"
+            raise error("H041", text, notes=notes, hint=hint)
+        return
     done = cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(
         loaded.function, threads, loaded.shared_bytes
     )

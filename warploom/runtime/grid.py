@@ -21,8 +21,8 @@ class Ways(NamedTuple):
 ORDINARY = Ways()
 LIMITS = (2**31 - 1, 65535, 65535)
 ALONE: Grid = (1, 1, 1)
-# What every GPU with clusters takes; more blocks need a special permission.
-MOST_IN_CLUSTER = 8
+# What every GPU with clusters takes, and what is taken by permission (sm_90: all have it).
+PORTABLE_CLUSTER, MOST_IN_CLUSTER = 8, 16
 
 
 def parse(grid: Any) -> Grid:

@@ -86,7 +86,7 @@ class Kernel:
     ) -> Launcher:
         """A launcher with options.
 
-        grid: blocks along up to three axes. cluster: blocks of a cluster along them, at most 8.
+        grid: blocks along up to three axes. cluster: blocks of a cluster along them, at most 16.
         warps: warps of a block (1 to 32). cooperative: all blocks run at the same time, and may
         wait for each other (`wl.wait`). pdl: the launch may begin while the one before it in the
         stream ends; its kernel has `wl.wait_for_previous()`. stream: a torch or CuPy stream, an

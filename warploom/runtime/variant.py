@@ -17,7 +17,7 @@ from warploom.runtime import driver, tensor_maps
 from warploom.runtime.arguments import Arguments
 from warploom.runtime.arrays import SIM, View
 from warploom.runtime.graph import recording
-from warploom.runtime.grid import ORDINARY, Grid, Ways
+from warploom.runtime.grid import ALONE, ORDINARY, Grid, Ways
 from warploom.runtime.kept import KeptOnGpu, KeptOnHost
 from warploom.runtime.packing import Pack
 from warploom.runtime.stats import counters
@@ -134,11 +134,13 @@ class GpuVariant:
         "written",
     )
 
-    def __init__(self, image: compiler.Image, device: int) -> None:
+    def __init__(self, image: compiler.Image, device: int, cluster: Grid = ALONE) -> None:
         self.image = image
         self.layout = image.layout
         self.maps = tuple(TensorMap.parse(text) for text in image.layout.maps)
-        self.loaded = driver.load(image.cubin, image.entry, image.shared_bytes, device)
+        self.loaded = driver.load(
+            image.cubin, image.entry, image.shared_bytes, device, image.threads, cluster
+        )
         self.written = image.written
         self.dependent = image.dependent
         self.together = image.together
@@ -262,7 +264,8 @@ def build(request: compiler.Request, place: str) -> Variant:
         hint = "make the arguments with NumPy, or wl.to_numpy(x)"
         raise error("H033", f"`{request.name}` cannot stop on a GPU", hint=hint)
     device = int(place[4:])
-    return GpuVariant(compiler.gpu_image(request, target_for(device)), device)
+    image = compiler.gpu_image(request, target_for(device))
+    return GpuVariant(image, device, request.cluster)
 
 
 def target_for(device: int) -> Target:
