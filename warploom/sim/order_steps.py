@@ -183,6 +183,7 @@ def wait(t: Translator, op: mbarrier.Wait, step: Step) -> Step:
             waits.book, waits.number = book, number
             yield waits
         book.acquire(threads, number)
+        booking.waited[m.actor] = Site(m, op)
 
     return Resumable(start)
 
