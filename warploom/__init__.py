@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     )
     from warploom.language.debug import clock, device_assert, device_print
     from warploom.language.flag import signal, wait
+    from warploom.language.flagged import flagged
     from warploom.language.function import function
     from warploom.language.grid import grid_sync, launch_dependents, wait_for_previous
     from warploom.language.lanes import ballot, lane_id, shuffle, thread_id, warp_id, warp_sync
@@ -147,6 +148,7 @@ _MODULES = {
     "copy_wait store_async threads_arrive threads_commit threads_wait",
     "language.debug": "clock device_assert device_print",
     "language.flag": "signal wait",
+    "language.flagged": "flagged",
     "language.function": "function",
     "language.grid": "grid_sync launch_dependents wait_for_previous",
     "language.lanes": "ballot lane_id shuffle thread_id warp_id warp_sync",
@@ -243,6 +245,7 @@ __all__ = [
     "f64",
     "fence",
     "fence_async",
+    "flagged",
     "floor",
     "fma",
     "freeze",

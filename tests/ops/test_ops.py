@@ -12,6 +12,7 @@ from tests.ops import (
     control,
     cp_async,
     debug,
+    flagged,
     flags,
     grid,
     lanes,
@@ -51,7 +52,7 @@ FAMILIES = (
         tensor,
         tile,
     ),
-    *(bulk, cp_async, mma, ptx, sync, tma, wgmma, grid, cluster, flags, watch, remote),
+    *(bulk, cp_async, mma, ptx, sync, tma, wgmma, grid, cluster, flags, flagged, watch, remote),
 )
 CASES: list[Case] = [case for family in FAMILIES for case in family.CASES]
 
@@ -73,7 +74,7 @@ def test_case(case: Case, device, capfd):
     # fences join at the stage of the machine.
     stages = REGISTRY[case.op].STAGES
     levels = [name for name in ("roles", "machine") if Stage[name.upper()] in stages]
-    if case.op in ("roles.position", "roles.hand_back", "roles.skip"):
+    if case.op in ("roles.position", "roles.round", "roles.hand_back", "roles.skip"):
         levels = ["tile"]
     texts = [trial.call.text(level) for level in levels]
     found = any(covers(case, text) for text in texts)

@@ -18,6 +18,7 @@ from warploom.ir.ops import (
     control,
     cp_async,
     debug,
+    flagged,
     flags,
     global_memory,
     grid,
@@ -48,7 +49,9 @@ _PTX = (
     ("ldmatrix", "ldmatrix."),
     ("stmatrix", "stmatrix."),
     ("flag", "ld.acquire."),
+    ("flag", "ld.relaxed."),
     ("atom", "st.release."),
+    ("atom", "st.relaxed."),
     ("atom", "atom."),
     ("atom", "red."),
     ("shfl", "shfl.sync."),
@@ -122,6 +125,9 @@ _ONE: dict[type[Op], str] = {
 # Operations that are one instruction an offset.
 _EACH: dict[type[Op], str] = {
     cp_async.CopyGroups: "cp.async",
+    flagged.Put: "atom",
+    flagged.Look: "flag",
+    flagged.Take: "flag",
     global_memory.Store: "st.global",
     global_memory.Atomic: "atom",
     global_memory.Prefetch: "prefetch",
@@ -135,6 +141,9 @@ _EACH: dict[type[Op], str] = {
 }
 _Offsets: TypeAlias = (
     cp_async.CopyGroups
+    | flagged.Put
+    | flagged.Look
+    | flagged.Take
     | global_memory.Store
     | global_memory.Atomic
     | global_memory.Prefetch

@@ -20,6 +20,7 @@ from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import UNKNOWN, Loc, Stage
 from warploom.ir.ops import bulk, global_memory, watch
 from warploom.ir.ops.debug import Record
+from warploom.ir.ops.flagged import Put
 from warploom.ir.ops.flags import Post
 from warploom.ir.ops.shared_memory import BufferOp
 from warploom.ir.roles import lines_of_roles
@@ -92,7 +93,7 @@ def _parameters(out: Emitter) -> list[str]:
     maps."""
     kernel = out.kernel
     ops = list(walk(kernel.body))
-    writes = (global_memory.Store, global_memory.Atomic, Post, bulk.StoreBytes)
+    writes = (global_memory.Store, global_memory.Atomic, Post, Put, bulk.StoreBytes)
     stored = {op.tensor for op in ops if isinstance(op, writes)}
     stored |= {op.trace for op in ops if isinstance(op, Record)}
     stored |= {op.watch for op in ops if isinstance(op, watch.End)}  # every watched kernel has one

@@ -15,12 +15,22 @@ import numpy as np
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.layout.layout import LANES, Layout
 from warploom.ir.op import Complaint, Op, Value, check
-from warploom.ir.ops import debug, global_memory, index, registers, remote, scalar, shared_memory
+from warploom.ir.ops import (
+    debug,
+    flagged,
+    global_memory,
+    index,
+    registers,
+    remote,
+    scalar,
+    shared_memory,
+)
 from warploom.ir.ops.control import For, While
 from warploom.ir.roles import walk_roles
 from warploom.ir.types import Regs, Scalar
 from warploom.ir.verifier import VerifyError
 
+_WRITES = (global_memory.Store, global_memory.Atomic, flagged.Put, shared_memory.Store)
 _CHUNK = 16  # bytes that a swizzle keeps together
 _EXTENT = 1 << 20  # of tensors: no window with a small start leaves them
 _STRIDES = (3, 5, 7, 11, 13, 17)
@@ -198,7 +208,7 @@ def _equal(found: np.ndarray, wanted: np.ndarray, what: str) -> None:
 
 
 def _verify_access(
-    op: global_memory.Load | global_memory.Store | global_memory.Atomic | _InBuffer,
+    op: global_memory.Load | global_memory.Store | global_memory.Atomic | flagged.Put | _InBuffer,
     moved: Value,
     integers: Integers,
     *,

@@ -26,7 +26,7 @@ from warploom.ir.layout.fragments import (
 from warploom.ir.layout.layout import Layout
 from warploom.ir.layout.natural import natural
 from warploom.ir.op import Block, Op, Value
-from warploom.ir.ops import cp_async, lanes, mma, ptx, remote, shared, tile, wgmma
+from warploom.ir.ops import cp_async, flagged, lanes, mma, ptx, remote, shared, tile, wgmma
 from warploom.ir.ops.control import If, Loop
 from warploom.ir.roles import walk_roles
 from warploom.ir.types import Tensor, Tile
@@ -173,6 +173,11 @@ class _Classes:
                     self.join(*pair)
         elif isinstance(op, _DICTATED):
             self.note_dictated(op, warps)
+        elif isinstance(op, flagged.Send | flagged.Receive):
+            # One word an access: neighbours go to neighbouring lanes.
+            values = op.values if isinstance(op, flagged.Send) else op.results
+            self.join(*values)
+            self.touch(values[0], _ACCESS_BYTES)
         elif isinstance(op, _ACCESSES):
             self.note_access(op)
         else:

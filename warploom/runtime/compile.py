@@ -26,6 +26,7 @@ from warploom.frontend.capture import source_key_parts
 from warploom.frontend.stops import Stop
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Stage
+from warploom.ir.ops.flagged import Take
 from warploom.ir.ops.flags import Poll
 from warploom.ir.printer import print_kernel
 from warploom.ir.types import Scalar, Tensor
@@ -83,7 +84,7 @@ class Image:
 
 def waits_on_grid(kernel: Kernel) -> bool:
     """Whether blocks of a launch wait for each other."""
-    return any(isinstance(op, Poll) for op in walk(kernel.body))
+    return any(isinstance(op, Poll | Take) for op in walk(kernel.body))
 
 
 def tile_kernel(request: Request) -> Kernel:

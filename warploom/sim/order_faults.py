@@ -217,6 +217,20 @@ def _store(problem: Problem, site: Site, piece: Piece | None) -> None:
     )
 
 
+def _word(problem: Problem, site: Site, piece: Piece | None) -> None:
+    name, tag = problem.object.name.name, problem.facts["tag"]
+    _make(
+        "U107",
+        f"flagged data at {name} is sent again before it is known to be received",
+        site,
+        ("sent again here", "not ordered with this"),
+        problem.other,
+        (f"{name}: the epoch {tag} may be gone before it is seen",),
+        "let two buffers take turns, and receive a round from all before sending the next to the "
+        "same words",
+    )
+
+
 # ---- memory ------------------------------------------------------------------------------------
 
 
@@ -225,7 +239,7 @@ def _by(site: Site) -> str:
     op = site.op
     if op.FAMILY == "wgmma":
         return f"the matrix unit for {_name(site)}"
-    if op.FAMILY in ("shared_memory", "global_memory", "flags"):
+    if op.FAMILY in ("shared_memory", "global_memory", "flags", "flagged"):
         return _name(site)
     if isinstance(op, remote.LoadGroups | remote.StoreGroups):
         return _name(site)
@@ -375,6 +389,7 @@ _TELLERS = {
     Kind.UNMADE: _unmade,
     Kind.SIGNAL: _signal,
     Kind.STORE: _store,
+    Kind.WORD: _word,
     Kind.SCOPE: _scope,
     Kind.RACE: _race,
     Kind.FENCE: _fence,

@@ -14,6 +14,7 @@ from typing import Any
 
 import warploom.sim.order_accesses
 import warploom.sim.order_cp_async
+import warploom.sim.order_flagged
 import warploom.sim.order_flags
 import warploom.sim.order_remote
 import warploom.sim.order_steps
@@ -44,6 +45,7 @@ from warploom.sim.shadow_steps import shadow_step
 # Families whose operations wait for, or leave work to, something that runs at the same time.
 _CONCURRENT = {
     "cluster",
+    "flagged",
     "flags",
     "roles",
     "mbarrier",

@@ -11,7 +11,7 @@ from warploom.base.dtypes import i32
 from warploom.base.errors import Error, error
 from warploom.ir.kernel import TensorMap
 from warploom.ir.op import Op, Value
-from warploom.ir.ops import bulk, cp_async, flags, remote, scalar, tensor, tile, tma
+from warploom.ir.ops import bulk, cp_async, flagged, flags, remote, scalar, tensor, tile, tma
 from warploom.ir.types import SharedTile
 from warploom.passes.lowering.context import Lowering, lowers
 from warploom.passes.lowering.memory import base_of, view_of
@@ -22,8 +22,8 @@ _UNIT = 16  # bytes
 
 
 # What writes to tensors, and by what threads read them.
-_WRITERS = {tma.Store, bulk.Store, tile.Store, tile.Atomic, flags.Signal}
-_READERS = {tile.Load, tile.Gather, scalar.Load, cp_async.Copy, flags.Wait}
+_WRITERS = {tma.Store, bulk.Store, tile.Store, tile.Atomic, flags.Signal, flagged.Send}
+_READERS = {tile.Load, tile.Gather, scalar.Load, cp_async.Copy, flags.Wait, flagged.Receive}
 _Copy: TypeAlias = tma.Load | tma.Store | tma.Prefetch | bulk.Load | bulk.Store | bulk.Prefetch
 
 

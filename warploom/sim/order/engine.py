@@ -16,6 +16,7 @@ from warploom.sim.order.history import GPU, Access, Does, History, Reach
 from warploom.sim.order.phases import Arrival, Book
 from warploom.sim.order.problems import Found, Kind, Problem
 from warploom.sim.order.signals import Sent, Signal, Told
+from warploom.sim.order.words import WordBook
 
 _KINDS = {"order": Kind.RACE, "fence": Kind.FENCE, "scope": Kind.SCOPE}
 
@@ -85,6 +86,7 @@ class Engine:
         self.histories: list[History] = []
         self.flying: dict[Agent, np.ndarray] = {}  # what it publishes of its issuer's knowledge
         self._signals: dict[Hashable, Signal] = {}
+        self.words = WordBook(self.clocks, found)
         self._products: dict[Hashable, Groups] = {}
         self._bulk: dict[int, tuple[Groups, Groups]] = {}
         # What threads learnt of other worlds: component and epoch of the thread, what it learnt.

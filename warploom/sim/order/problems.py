@@ -18,6 +18,7 @@ class Kind(Enum):
     WAIT = "a wait is not ordered with the phase after the one it means"
     SIGNAL = "a wait for a counter or flag could be satisfied otherwise"
     STORE = "stores to a flag are not ordered with its waits"
+    WORD = "flagged data is sent again before it is known to be received"
     LEFT = "a barrier ends inside a phase"
     UNMADE = "a barrier is used before it is known to be made"
     SCOPE = "two atomic accesses, of which one does not reach the thread of the other"
@@ -33,7 +34,7 @@ class Beginning(NamedTuple):
 
 
 UNSTABLE = (Kind.MANY_ARRIVALS, Kind.BYTES, Kind.ARRIVAL, Kind.EXPECT, Kind.WAIT)
-UNSTABLE += (Kind.SIGNAL, Kind.STORE, Kind.LEFT, Kind.UNMADE)
+UNSTABLE += (Kind.SIGNAL, Kind.STORE, Kind.WORD, Kind.LEFT, Kind.UNMADE)
 
 
 @dataclass(frozen=True, slots=True)

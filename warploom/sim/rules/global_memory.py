@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from warploom.base.dtypes import Kind
-from warploom.ir.ops import global_memory
+from warploom.ir.ops import flagged, global_memory
 from warploom.ir.ops.scalar import scalar_of
 from warploom.sim import faults
 from warploom.sim.accesses import Place, guard, locate, masked
@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 
 
 Access: TypeAlias = (
-    global_memory.Load | global_memory.Store | global_memory.Atomic | global_memory.Prefetch
+    global_memory.Load
+    | global_memory.Store
+    | global_memory.Atomic
+    | global_memory.Prefetch
+    | flagged.Put
+    | flagged.Look
+    | flagged.Take
 )
 
 
