@@ -9,10 +9,12 @@ import numpy as np
 
 from warploom.base.dtypes import BY_NAME
 from warploom.base.errors import error
-from warploom.runtime import arrays, memory
+from warploom.runtime import arrays, driver, memory
 from warploom.runtime.arguments import forbid_overlap
+from warploom.runtime.arrays import View
 
 FLOATS = ("f32", "f16", "bf16")
+_SIMULATED_SMS = 132  # an H200 stands for the simulator
 _SHORT = {dtype.numpy.name: dtype.name for dtype in BY_NAME.values()}
 
 
@@ -105,3 +107,9 @@ def scratch(shape: tuple[int, ...], dtype: str, like: Any) -> Any:
     if view.place == arrays.SIM:
         return np.empty(shape, element.numpy)
     return memory.device_empty(shape, element, view.device)
+
+
+def multiprocessors(view: View) -> int:
+    """SMs of the device that an array lives on."""
+    on_sim = view.place == arrays.SIM
+    return _SIMULATED_SMS if on_sim else driver.facts(view.device).multiprocessors

@@ -224,7 +224,7 @@ def _shape(a: View, b: View, out: View, promote: int) -> Shape:
         *(a.shape[-2], b.shape[-1], a.shape[-1]),
         *(operands.along_rows(a), operands.along_rows(b)),
         out.dtype.bytes,
-        operands.multiprocessors(a),
+        arguments.multiprocessors(a),
         out.shape[0] if len(out.shape) == 3 else 1,
         a.dtype.bytes,
         promote,

@@ -18,13 +18,12 @@ from warploom.base.dtypes import DType, bf16
 from warploom.base.errors import error
 from warploom.base.target import product_of
 from warploom.kernels import arguments
-from warploom.runtime import argument_class, arrays, driver, memory
+from warploom.runtime import argument_class, arrays, memory
 from warploom.runtime.arrays import View
 
 DTYPES = ("f16", "bf16", "f8e4m3", "f8e5m2")
 _AXES = {"a": "M K", "b": "K N", "out": "M N", "bias": "N", "residual": "M N"}
 UNIT = 16  # bytes: what the copy engine asks of addresses and strides
-_SIMULATED_SMS = 132  # an H200 stands for the simulator
 _told: list[str] = []
 
 
@@ -217,12 +216,6 @@ def needs_registers(views: Mapping[str, View]) -> bool:
     out, residual = views["out"], views.get("residual")
     in_place = residual is not None and argument_class.shares_memory(out, residual)
     return in_place or bool(obstacle("out", out)) or fast_axis(out) != -1
-
-
-def multiprocessors(view: View) -> int:
-    """SMs of the device that an array lives on."""
-    on_sim = view.place == arrays.SIM
-    return _SIMULATED_SMS if on_sim else driver.facts(view.device).multiprocessors
 
 
 def tell(why: str) -> None:

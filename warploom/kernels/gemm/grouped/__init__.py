@@ -120,7 +120,7 @@ def _rows(views: Mapping[str, View], groups: int) -> None:
     few = rows <= _FEW * groups
     chosen = config.fitted(64 if few else 128, min(256, wide), 1 if few else 2, out.dtype.bytes)
     most = (arguments.ceil_div(rows, chosen.BM) + groups) * arguments.ceil_div(columns, chosen.BN)
-    kernel.grouped_rows.launch(min(operands.multiprocessors(a), most))(
+    kernel.grouped_rows.launch(min(arguments.multiprocessors(a), most))(
         *(a, b, out, views["offsets"]),
         **_constants(chosen, views, "MATH"),
     )
@@ -133,7 +133,7 @@ def _depth(views: Mapping[str, View], groups: int) -> None:
     wide = min(128, 64 * arguments.ceil_div(columns, 64))
     chosen = config.fitted(64 if rows <= 64 else 128, wide, 1, out.dtype.bytes)
     most = groups * arguments.ceil_div(rows, chosen.BM) * arguments.ceil_div(columns, chosen.BN)
-    kernel.grouped_depth.launch(min(operands.multiprocessors(a), most))(
+    kernel.grouped_depth.launch(min(arguments.multiprocessors(a), most))(
         *(a, views["b"], out, views["offsets"]),
         **_constants(chosen, views, "GROUP"),
     )

@@ -1,0 +1,94 @@
+"""How a row is split: blocks of a cluster, elements a block, slots. No measurement at run time, no
+device.
+
+`configs/<machine>.json` holds what was measured; without a row for a key the rule below decides.
+Cluster and part follow from kind, length and dtype alone, so results do not depend on the number of
+rows or on addresses.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from warploom.kernels.arguments import ceil_div
+from warploom.kernels.rows.kernel import LAYER_NORM, SOFTMAX
+
+NAMES = ("rms_norm", "layer_norm", "softmax", "cross_entropy")
+# Bytes of a block's shared memory, less what barriers, parts and exchanges among warps take.
+SHARED = 227 * 1024 - 2560
+UNIT = 16  # bytes: what a bulk copy asks of addresses and sizes
+SIZES = (1, 2, 4, 8, 16)
+LONGEST = 262_144
+MOST_STAGES = 4
+# Elements of a row that a block holds in registers: 64 for each of 256 threads.
+MOST_ELEMENTS = 16_384
+# Blocks that an H200 (132 SMs) runs at a time, one an SM, by size of the cluster.
+AT_A_TIME = {1: 132, 2: 132, 4: 124, 8: 124, 16: 116}
+_SMS = 132
+_TABLES = Path(__file__).parent / "configs"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """CLUSTER blocks with BN elements of a row each, in REPLICAS of WARPS warps. STAGES slots of a
+    replica are filled by the copy engine (0: threads read), RESIDENT: factors are kept too."""
+
+    CLUSTER: int
+    BN: int
+    STAGES: int
+    RESIDENT: bool
+    WARPS: int = 8
+    REPLICAS: int = 2
+
+    def constants(self) -> dict[str, Any]:
+        """What the kernel is compiled for."""
+        return {name: value for name, value in asdict(self).items() if name != "CLUSTER"}
+
+    def clusters(self, rows: int, sms: int) -> int:
+        """Clusters that run at a time, no more than have a row for each replica."""
+        room = AT_A_TIME[self.CLUSTER] * sms // _SMS // self.CLUSTER
+        return max(1, min(room, ceil_div(rows, self.REPLICAS)))
+
+
+def choose(kind: int, length: int, item: int, factors: int, copied: bool, kept: bool) -> Config:
+    """The split of rows of `length` elements of `item` bytes, with so many bytes of `factors` an
+    element. `copied`: the copy engine can take rows; `kept`: and factors."""
+    cluster, part = _split(kind, length, item)
+    copied = copied and cluster * part == length
+    found = measured(f"{NAMES[kind]}/{item}/{length}") if copied else None
+    if found is not None:
+        return found
+    warps, replicas = (16, 1) if kind == LAYER_NORM and part > MOST_ELEMENTS // 2 else (8, 2)
+    slot = replicas * part * item
+    resident = copied and kept and 0 < factors * part <= SHARED - slot
+    stages = min(MOST_STAGES, (SHARED - factors * part * resident) // slot) if copied else 0
+    return Config(cluster, part, stages, resident and stages > 0, warps, replicas)
+
+
+def _split(kind: int, length: int, item: int) -> tuple[int, int]:
+    """(blocks, elements of each): the smallest cluster whose blocks can hold their parts, of whole
+    16 bytes."""
+    most = MOST_ELEMENTS if kind == SOFTMAX or kind != LAYER_NORM else MOST_ELEMENTS // 2
+    unit = UNIT // item
+    for cluster in SIZES:
+        part = ceil_div(ceil_div(length, cluster), unit) * unit
+        if part <= most or cluster == SIZES[-1]:
+            return cluster, part
+    raise AssertionError(length)
+
+
+@lru_cache(maxsize=1)
+def _table() -> dict[str, Config]:
+    """What was measured, by kind/bytes/length."""
+    found: dict[str, Config] = {}
+    for path in sorted(_TABLES.glob("*.json")):
+        for row in json.loads(path.read_text(encoding="utf-8"))["rows"]:
+            found[row["key"]] = Config(**row["config"])
+    return found
+
+
+def measured(key: str) -> Config | None:
+    """The measured split of a key, if there is one."""
+    return _table().get(key)
