@@ -9,7 +9,7 @@ from warploom.bench import machine, suites
 from warploom.bench.case import Context
 from warploom.bench.kernel import read_all
 from warploom.bench.record import Row
-from warploom.bench.suites import gemm
+from warploom.bench.suites import gemm, norm
 
 
 @pytest.mark.parametrize("name", suites.NAMES)
@@ -60,3 +60,37 @@ def test_a_product_is_right_if_it_is_as_near_as_the_rivals(ours: float, status: 
     errors = SimpleNamespace(error=lambda made, held: made)
     assert gemm.is_right(row, "bf16", held, errors) == (status == "ok")
     assert row.status == status and row.rival_error == 0.01
+
+
+def test_cases_of_norms_name_function_and_shape() -> None:
+    assert norm.parse("4096x65536") == ("rms_norm", 4096, 65_536)
+    assert norm.parse("layer_norm/6x16384") == ("layer_norm", 6, 16_384)
+    assert "4096x65536" in norm.cases("gpu")
+
+
+@pytest.mark.parametrize("case", norm.SIMULATED)
+def test_norms_on_the_simulator(case: str) -> None:
+    """The small rows of the suite run where there is no GPU, and are right."""
+    row = norm.measure(case, Context("sim", 0))
+    assert row.status == "ok", row.note
+    assert row.config["CLUSTER"] > 1 or "layer" not in case
+    assert row.ours and row.rivals["numpy"]
+
+
+def test_norms_are_compared_with_a_copy_and_with_who_computes() -> None:
+    row = Row("4096x65536", "TB/s", "higher")
+    sides = {"ours": [1.0], "copy": [0.9], "torch": [2.0], "triton": [1.25]}
+    norm.enter(row, sides, 4 * 10**12)
+    assert row.rivals == {
+        "copy": pytest.approx(4 / 0.9),
+        "torch": 2.0,
+        "triton": pytest.approx(3.2),
+    }
+    assert (row.extra["of_copy"], row.extra["of_computed"]) == (0.9, 1.25)
+
+
+@pytest.mark.parametrize(("ours", "good"), [(0.002, True), (0.004, False), (np.nan, False)])
+def test_norms_are_right_if_they_are_as_near_as_a_rival(ours: float, good: bool) -> None:
+    row = Row("4096x65536", "TB/s", "higher")
+    assert norm.judged(row, ours, {"torch": 0.002, "torch_compile": 0.0019}) == good
+    assert (row.status == "ok") == good and row.rival_error == 0.0019

@@ -10,7 +10,7 @@
 import importlib
 from types import ModuleType
 
-NAMES = ("compile", "sim", "decode-small", "gemm", "gemm-ladder")
+NAMES = ("compile", "sim", "decode-small", "gemm", "gemm-ladder", "norm")
 
 
 def load(name: str) -> ModuleType:

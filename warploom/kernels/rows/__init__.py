@@ -84,7 +84,7 @@ def _launch(
         kept=all(map(_whole, factors)),
     )
     blocks = chosen.clusters(size["T"], arguments.multiprocessors(view)) * chosen.CLUSTER
-    launcher = kernel.rows.launch(blocks, cluster=chosen.CLUSTER, pdl=True)
+    launcher = kernel.rows.launch(blocks, cluster=(chosen.CLUSTER,), pdl=True)
     launcher(x, out, eps, KIND=kind, **chosen.constants(), **others)
 
 
