@@ -13,7 +13,9 @@ from warploom.cli import json_file, kernel_name
 from warploom.cli.verbs import FINE, NO
 from warploom.runtime.arrays import SIM
 from warploom.runtime.findings import SCHEMA, Findings
+from warploom.runtime.launch import Call
 from warploom.sim.actors import SCHEDULES
+from warploom.sim.explore.search import LIMIT
 
 _SEEDS = 20
 
@@ -41,26 +43,33 @@ def add_parser(commands: Any) -> None:
         help=f"the schedule of all seeds: {words}; by default seeds 0, 1, 2 are the first three, "
         "odd and even ones beyond are the others",
     )
+    parser.add_argument(
+        "--explore",
+        action="store_true",
+        help="visit all interleavings of a small example instead of some schedules: a proof for it",
+    )
+    parser.add_argument(
+        "--limit", type=int, metavar="N", help=f"states to explore at most (default {LIMIT:,})"
+    )
+    parser.add_argument(
+        "--no-reduction",
+        action="store_true",
+        help="explore equivalent interleavings too, for comparison",
+    )
     parser.add_argument("--json", metavar="FILE", help=json_file.HELP)
 
 
 def run(options: argparse.Namespace) -> int:
     """Check each example; returns the exit code."""
-    if options.seeds < 1:
-        raise error("H021", f"--seeds {options.seeds}: at least one run")
-    if options.seed is not None and options.seed < 0:
-        raise error("H021", f"--seed {options.seed}: seeds count from 0")
-    seeds, first = (options.seeds, 0) if options.seed is None else (1, options.seed)
-    runs = f"{seeds} schedules" if options.seed is None else f"seed {first}"
-    runs += f", {options.schedule}" * bool(options.schedule)
+    _refuse(options)
     verdicts = []
     with json_file.kept_clean(options.json):
         for found in kernel_name.find_examples(options.kernel):
-            findings: Findings = found.call(SIM).check(seeds, first, options.schedule)
+            findings, words = _checked(found.call(SIM), options)
             findings.example = found.example
             verdicts.append(findings)
             if options.json != "-":
-                print(f"{found.title}: {findings.verdict} ({runs})")
+                print(f"{found.title}: {findings.verdict} ({words})")
                 if not findings.clean:
                     print("\n" + findings.text(ansi=wants_colour(sys.stdout)) + "\n")
     clean = all(v.clean for v in verdicts)
@@ -68,3 +77,29 @@ def run(options: argparse.Namespace) -> int:
         whole = {"schema": SCHEMA, "verdict": "clean" if clean else "findings"}
         json_file.write(options.json, whole | {"checked": [v.json() for v in verdicts]})
     return FINE if clean else NO
+
+
+def _refuse(options: argparse.Namespace) -> None:
+    """Refuse numbers and options that do not fit."""
+    if options.seeds < 1:
+        raise error("H021", f"--seeds {options.seeds}: at least one run")
+    if options.seed is not None and options.seed < 0:
+        raise error("H021", f"--seed {options.seed}: seeds count from 0")
+    if options.limit is not None and options.limit < 1:
+        raise error("H021", f"--limit {options.limit}: at least one state")
+    if options.explore and (options.seed is not None or options.schedule):
+        raise error("H021", "--explore visits all schedules", hint="leave out --seed, --schedule")
+    if not options.explore and (options.limit is not None or options.no_reduction):
+        raise error("H021", "--limit and --no-reduction are of --explore", hint="add --explore")
+
+
+def _checked(call: Call, options: argparse.Namespace) -> tuple[Findings, str]:
+    """What was found in a call, and what was run for it."""
+    if options.explore:
+        findings = call.explore(options.limit or LIMIT, not options.no_reduction)
+        return findings, findings.words
+    seeds, first, words = options.seeds, 0, f"{options.seeds} schedules"
+    if options.seed is not None:
+        seeds, first, words = 1, options.seed, f"seed {options.seed}"
+    words += f", {options.schedule}" * bool(options.schedule)
+    return call.check(seeds, first, options.schedule), words

@@ -10,6 +10,8 @@ from warploom.base.diagnostics import Report, Span, render
 from warploom.base.errors import CODES
 
 SCHEMA = 1
+EXPLORED = "explored"
+"""The schedule of findings of exploration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ def _span(span: Span) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class Findings:
-    """The verdict over one call. Iterates over its findings."""
+    """The verdict over one call. Iterates over its findings. `words`: what exploration visited."""
 
     kernel: str
     example: str | None = None
@@ -70,6 +72,7 @@ class Findings:
     steps: int = 0
     found: list[Finding] = field(default_factory=list)
     bounds: dict[str, Any] = field(default_factory=dict)
+    words: str = ""
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.found)
@@ -90,7 +93,8 @@ class Findings:
     def text(self, ansi: bool = False) -> str:
         """All reports, or one line that says that there are none."""
         if self.clean:
-            return f"{self.kernel}: clean ({self.seeds} seed{'s' * (self.seeds != 1)})"
+            words = self.words or f"{self.seeds} seed{'s' * (self.seeds != 1)}"
+            return f"{self.kernel}: clean ({words})"
         return "\n\n".join(_shown(f, ansi) for f in self.found)
 
     def json(self) -> dict[str, Any]:

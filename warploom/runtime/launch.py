@@ -18,12 +18,13 @@ from warploom.runtime import trace as tracing
 from warploom.runtime import watched as watching
 from warploom.runtime.arguments import Arguments
 from warploom.runtime.arrays import SIM
-from warploom.runtime.findings import Finding, Findings, merge
+from warploom.runtime.findings import EXPLORED, Finding, Findings, merge
 from warploom.runtime.graph import recording, stream_handle
 from warploom.runtime.grid import ORDINARY, Grid, Ways, parse, parse_cluster
 from warploom.runtime.trace import Trace
 from warploom.runtime.variant import Bound, BoundNothing, SimVariant, Variant, target_for
 from warploom.sim.actors import SCHEDULES, schedule_of
+from warploom.sim.explore.search import LIMIT
 
 if TYPE_CHECKING:
     from warploom.runtime.jit import Kernel
@@ -186,10 +187,7 @@ class Call:
             hint = f"schedules: {', '.join(SCHEDULES)}"
             raise error("H021", f"there is no schedule `{schedule}`", hint=hint)
         kernel, launcher = self.kernel, self.launcher
-        arguments, variant = launcher._prepare(self.args, self.kwargs)
-        if not isinstance(variant, SimVariant):
-            hint = "make the arguments with NumPy, or wl.to_numpy(x)"
-            raise error("H014", "checked runs take place on the simulator", hint=hint)
+        arguments, variant = self._simulated()
         if 0 in launcher.grid:
             return Findings(kernel.name, seeds=seeds)
         runs = []
@@ -201,6 +199,36 @@ class Call:
             result = variant.check(launcher.grid, arguments, seed, launcher.ways, schedule)
             runs.append(_findings(kernel.name, result, seed, schedule))
         return merge(runs)
+
+    def explore(self, limit: int = LIMIT, reduced: bool = True) -> Findings:
+        """Visit all interleavings of the launch's synchronisation by the hardware's rules, up to
+        `limit` distinct states, on the simulator; what was found, with the numbers in
+        `bounds["explore"]`.
+
+        One of each class of equivalent interleavings, or every one where not `reduced`. Arrays are
+        left as one run leaves them.
+        """
+        if limit < 1:
+            raise error("H021", f"limit={limit}: at least one state")
+        kernel, launcher = self.kernel, self.launcher
+        arguments, variant = self._simulated()
+        if 0 in launcher.grid:
+            return Findings(kernel.name)
+        explored = variant.explore(launcher.grid, arguments, launcher.ways, limit, reduced)
+        found = [Finding(report, 0, EXPLORED) for report in explored.findings]
+        made = Findings(kernel.name, steps=explored.steps, found=found)
+        made.bounds["explore"] = explored.json()
+        made.words = explored.words()
+        return made
+
+    def _simulated(self) -> tuple[Arguments, SimVariant]:
+        """The launch prepared for the simulator; raises LaunchError where its arrays are not
+        there."""
+        arguments, variant = self.launcher._prepare(self.args, self.kwargs)
+        if not isinstance(variant, SimVariant):
+            hint = "make the arguments with NumPy, or wl.to_numpy(x)"
+            raise error("H014", "checked runs take place on the simulator", hint=hint)
+        return arguments, variant
 
     def trace(self, blocks: int = 4, events: int = 4096) -> Trace:
         """Make the launch while its roles note what they do and when; the events of the first

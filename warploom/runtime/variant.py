@@ -22,6 +22,7 @@ from warploom.runtime.kept import KeptOnGpu, KeptOnHost
 from warploom.runtime.packing import Pack
 from warploom.runtime.stats import counters
 from warploom.sim.arguments import TensorArg
+from warploom.sim.explore.explore import Explored, explore
 from warploom.sim.program import Program, RunResult
 
 
@@ -87,6 +88,15 @@ class SimVariant:
             if result.findings:
                 self.kept.clear(arguments.values)
         return result
+
+    def explore(
+        self, grid: Grid, arguments: Arguments, ways: Ways, limit: int, reduced: bool
+    ) -> Explored:
+        """Visit all interleavings of a launch."""
+        tensor_maps.check(self.kernel.maps, arguments)
+        counters.simulated_launches += 1
+        given, together = self.arguments(arguments), ways.cooperative
+        return explore(self.program, grid, given, together=together, limit=limit, reduced=reduced)
 
 
 class BoundSim:

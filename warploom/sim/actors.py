@@ -146,6 +146,10 @@ def schedule_of(seed: int) -> str:
     return PRIORITIES if seed % 2 else RANDOM
 
 
+def _stay(waiting: list[Actor]) -> bool:
+    return False
+
+
 class Schedule:
     """Who goes next, by the name of a schedule and a seed; the same pair gives the same run. `key`
     tells the runs of one launch apart."""
@@ -176,6 +180,8 @@ class Scheduler:
         self.work = work
         self.schedule = schedule
         self.steps = 0
+        # Lets one of those that wait go on where nothing can move; false where it does not.
+        self.let_go: Callable[[list[Actor]], bool] = _stay
 
     def add(self, actor: Actor) -> None:
         """Let an actor take part from now on."""
@@ -201,7 +207,7 @@ class Scheduler:
                         self._finish_all()
                     if not goes_on:
                         break
-            if not moved and not self._finish_late(newest):
+            if not moved and not self._finish_late(newest) and not self.let_go(self.actors):
                 return False
         return True
 

@@ -100,9 +100,11 @@ class Booking:
     """The engine of the blocks that are resident together, and their shared memory. `reached`:
     peers access it."""
 
+    ENGINE = Engine
+
     def __init__(self, outside: Outside, unit: int, reached: bool = False) -> None:
         self.outside, self.unit, self.reached = outside, unit, reached
-        self.engine = Engine(self._found)
+        self.engine = self.ENGINE(self._found)
         self._named: dict[History, Piece] = {}
         for piece in outside.pieces.values():
             self._named[piece.history] = piece
@@ -112,8 +114,6 @@ class Booking:
         self._whole: dict[BlockState, Actor] = {}
         self._shared: dict[BlockState, Piece] = {}
         self._gathered: dict[tuple[Cluster, int], np.ndarray] = {}
-        # Where each actor waited last at a barrier: what it should have waited for is asked there.
-        self.waited: dict[Actor, Site] = {}
 
     def _found(self, problem: Problem) -> None:
         order_faults.tell(problem, self._named.get(problem.object))
@@ -234,7 +234,7 @@ class Booking:
 
     # ---- clusters --------------------------------------------------------------------------
 
-    def come(self, actor: Actor, opening: tuple[Cluster, int], ordered: bool) -> None:
+    def come(self, actor: Actor, opening: tuple[Cluster, int], ordered: bool, site: Site) -> None:
         """An actor comes to the barrier of its cluster, for the opening of this number."""
         clocks = self.engine.clocks
         known = clocks.release(self._warps[actor].all)

@@ -146,7 +146,12 @@ def run_resident(
     for first in range(0, len(batches), size):
         Cluster(t, batches[first : first + size], resident)
     launch = batches[0].launch
-    booking = Booking(launch.outside, t.shared_cell, t.reaches_peers) if launch.checked else None
+    booking = None
+    if launch.recording is not None:
+        booking = launch.recording.booking(launch, t.shared_cell, t.reaches_peers)
+        resident.scheduler.let_go = booking.let_go
+    elif launch.checked:
+        booking = Booking(launch.outside, t.shared_cell, t.reaches_peers)
     for block, frame, m in zip(resident.blocks, frames, batches, strict=True):
         m.actor = block.actor("", None, t.kernel.warps, launched_registers(t.kernel.warps))
         if booking is not None:

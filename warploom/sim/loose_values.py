@@ -29,8 +29,8 @@ _MARKS = (shared_memory.Store, shared_memory.StoreMatrices, remote.StoreGroups)
 
 def loose_slots(t: Translator) -> frozenset[int]:
     """The slots of values that may be unwritten."""
-    flows = [flow for op in walk(t.kernel.body) for flow in _flows(op)]
-    edges = [({t.slot(v) for v in given}, {t.slot(v) for v in made}) for given, made in flows]
+    every = [flow for op in walk(t.kernel.body) for flow in flows(op)]
+    edges = [({t.slot(v) for v in given}, {t.slot(v) for v in made}) for given, made in every]
     reads = [op for op in walk(t.kernel.body) if isinstance(op, _READS)]
     loose = {t.slot(result) for op in reads for result in op.results}
     size = -1
@@ -42,7 +42,7 @@ def loose_slots(t: Translator) -> frozenset[int]:
     return frozenset(loose)
 
 
-def _flows(op: Op) -> list[tuple[tuple[Value, ...], tuple[Value, ...]]]:
+def flows(op: Op) -> list[tuple[tuple[Value, ...], tuple[Value, ...]]]:
     """From which values an operation hands something on, and to which."""
     given, made = tuple(op.operand_values()), op.results
     if isinstance(op, control.Assign):

@@ -92,6 +92,7 @@ class Launch:
     printed: list[tuple[int, str]] = field(default_factory=list)
     prompt: Any = None
     outside: Any = None  # histories of global memory, in checked mode
+    recording: Any = None  # where runs leave tapes for exploration, in checked mode
 
     @property
     def most_trips(self) -> int:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from warploom.ir.kernel import walk
 from warploom.ir.ops import flags
 from warploom.ir.ops.sync import SCOPES
 from warploom.sim.booking import Piece, Site
@@ -78,7 +79,10 @@ class MeantFlag(FlagWait):
 
 @orders(flags.Poll)
 def poll(t: Translator, op: flags.Poll, step: Step) -> Step:
+    """A counter where all signals of the kernel add to the tensor, else a flag."""
     find, target, who = element_of(t, op), t.slot(op.target), who_executes(t)
+    posts = [p for p in walk(t.kernel.body) if isinstance(p, flags.Post) and p.tensor is op.tensor]
+    counts = all(p.kind == "add" for p in posts)
 
     def start(s: Slots, m: Batch) -> Run:
         found = find(s, m)
@@ -88,12 +92,13 @@ def poll(t: Translator, op: flags.Poll, step: Step) -> Step:
             yield None
         signal, thread, reach = _signal(m, op, *found, who)
         value, site = int(s[target]), Site(m, op)
-        wait = signal.begin_wait(thread, value, site)
+        wait = signal.begin_wait(value, site) if counts else signal.begin_flag(thread, value, site)
         if not wait.ready():
             waits = MeantFlag(op, *found, value)
             waits.wait = wait
             yield waits
         threads = m.state.booking.threads(m.actor, who)
+        m.state.booking.engine.end_wait(signal, threads, value, site)
         m.state.booking.engine.hear(threads, reach, wait.prefix, op.order == "acquire")
 
     return Resumable(start)

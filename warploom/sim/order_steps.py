@@ -90,9 +90,11 @@ def barrier(t: Translator, op: sync.Barrier, step: Step) -> Step:
     def start(s: Slots, m: Batch) -> Run:
         number = op.id + (m.actor.replica if op.per_replica else 0)
         book, phase = _come(m, op, number, op.threads)
+        booking = m.state.booking
+        booking.engine.begin_meeting(book, booking.warps(m.actor), Site(m, op))
         yield from resumed(s, m)
         if book.completed(phase):
-            book.acquire(m.state.booking.warps(m.actor).all, phase)
+            book.acquire(booking.warps(m.actor).all, phase)
 
     return Resumable(start)
 
@@ -183,7 +185,6 @@ def wait(t: Translator, op: mbarrier.Wait, step: Step) -> Step:
             waits.book, waits.number = book, number
             yield waits
         book.acquire(threads, number)
-        booking.waited[m.actor] = Site(m, op)
 
     return Resumable(start)
 
@@ -233,7 +234,7 @@ def cluster_sync(t: Translator, op: cluster.Sync, step: Resumable) -> Step:
     def start(s: Slots, m: Batch) -> Run:
         booking, cluster = m.state.booking, m.state.cluster
         opening = (cluster, cluster.gathering.generation)
-        booking.come(m.actor, opening, op.ordered)
+        booking.come(m.actor, opening, op.ordered, Site(m, op))
         yield from resumed(s, m)
         booking.gathered(m.actor, opening)
 

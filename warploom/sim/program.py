@@ -86,6 +86,7 @@ class Program:
         schedule: str = "",
         prompt: Prompt | None = None,
         together: bool = False,
+        recording: Any = None,
     ) -> RunResult:
         """Run all blocks of a grid (up to three extents) and return when they are done.
 
@@ -95,6 +96,7 @@ class Program:
         `seed` chooses the order of the batches (0 is ascending) and, with the name of a schedule or
         without, who takes turns in them (`actors`). Plain mode raises CheckError at a
         fault; checked mode collects findings. What the kernel prints goes to stdout in block order.
+        `recording` gets the tapes of a checked run (`explore`).
         `prompt` answers the kernel's breakpoints, by default from standard input; blocks run one by
         one then.
         """
@@ -103,7 +105,7 @@ class Program:
         launch = Launch(self.kernel.name, sizes, checked)
         if checked and self._checked is None:
             self._checked = self._translate(checked=True)
-        launch.prompt = prompt or Prompt()
+        launch.prompt, launch.recording = prompt or Prompt(), recording
         translator, steps = (
             self._checked if checked and self._checked else (self._plain, self._steps)
         )

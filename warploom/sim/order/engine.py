@@ -249,6 +249,9 @@ class Engine:
             for thread in map(int, threads):
                 self._read.setdefault(thread, []).append((point, reach))
 
+    def end_wait(self, signal: Signal, threads: np.ndarray, target: int, site: Any) -> None:
+        """Threads have waited for a counter or flag to be `target`."""
+
     def fence_order(self, threads: np.ndarray, scope: int = GPU) -> None:
         """A fence of memory order, both ways."""
         for thread in map(int, threads):
@@ -323,6 +326,9 @@ class Engine:
                 some = threads[[each == number for each in found]]
             book.begin_wait(some, number, site)
         return max(found)
+
+    def begin_meeting(self, book: Book, warps: Warps, site: Any) -> None:
+        """Warps that have come to a barrier begin to wait for all the others."""
 
     # ---- the matrix unit -------------------------------------------------------------------
 
