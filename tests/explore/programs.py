@@ -21,6 +21,8 @@ class Made:
     counters: list[Counter] = field(default_factory=list)
     blocks: list[Any] = field(default_factory=list)
     actors: list[Any] = field(default_factory=list)
+    named: list[Counter] = field(default_factory=list)
+    sets: list[tuple[int, ...]] = field(default_factory=list)
 
 
 class Named:
@@ -51,7 +53,7 @@ def drawn(seed: int) -> Instance:
     barriers.append(Barrier(Named("meeting"), 2, None, True))
     if len(set(blocks)) > 1:
         barriers.append(Barrier(Named("cluster"), warps, None, True, tuple(range(warps))))
-    counters = [Counter(Named("c"), 0), Counter(Named("f"), 0)]
+    counters = [Counter(Named("c"), 0), Counter(Named("f"), 0), Counter(Named("w"), 0, exact=True)]
     made = Made([[] for _ in range(warps)], barriers, [], counters, blocks, [None] * warps)
     for events in made.events:
         for _ in range(int(rng.integers(1, 6))):
@@ -124,11 +126,11 @@ def _draw(rng: np.random.Generator, made: Made, events: list[Event], mbarriers: 
     elif way < 0.88:
         number = int(rng.integers(mbarriers, len(made.barriers)))
         events.append(Event(What.COME, number, 1, None))
-        if rng.random() < 0.8:
+        if made.barriers[number].cluster or rng.random() < 0.8:
             events.append(Event(What.MEET, number, 0, None))
     elif way < 0.94:
-        signal = int(rng.integers(2))
-        what = What.STORE if signal and rng.random() < 0.6 else What.ADD
+        signal = int(rng.integers(3))
+        what = What.STORE if signal == 2 or (signal and rng.random() < 0.6) else What.ADD
         events.append(Event(what, signal, int(rng.integers(1, 3)), None))
     else:
-        events.append(Event(What.UNTIL, int(rng.integers(2)), int(rng.integers(1, 4)), None))
+        events.append(Event(What.UNTIL, int(rng.integers(3)), int(rng.integers(1, 4)), None))

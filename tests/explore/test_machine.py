@@ -131,6 +131,28 @@ def test_a_flag_that_is_taken_back():
     assert len(found.ends) == 2
 
 
+def test_words_are_waited_for_by_their_epoch():
+    """A word that is sent anew before it is seen is never seen; two words sent together are one."""
+    named = [Counter(Named(name), 0, exact=True) for name in ("w", "v")]
+    sends = [Event(What.SEND, 0, 1, None), Event(What.SEND, 1, 2, None)]
+    receive = Event(What.RECEIVE, 2, 1, None)
+    machine, found = run(sends, [receive], counts=(), named=named, sets=[(0, 1)] * 3)
+    assert faults(machine) == {Fault.STUCK}
+    assert len(found.ends) == 2
+    assert len(machine.instance.counters) == 1
+    machine, _ = run(sends[:1], [receive], counts=(), named=named, sets=[(0, 1), (), (0, 1)])
+    assert not machine.problems
+
+
+def test_words_of_two_senders_are_waited_for_one_by_one():
+    named = [Counter(Named(name), 0, exact=True) for name in ("w", "v")]
+    sends = [[Event(What.SEND, n, 1, None)] for n in (0, 1)]
+    receive = Event(What.RECEIVE, 2, 1, None)
+    machine, _ = run(*sends, [receive], counts=(), named=named, sets=[(0,), (1,), (0, 1)])
+    assert not machine.problems
+    assert [s.what for s in machine.instance.steps[2]] == [What.UNTIL, What.UNTIL, What.END]
+
+
 def test_a_meeting_waits_for_all():
     meeting = [Barrier("meeting", 2, None, True)]
     steps = [Event(What.COME, 0, 1, None), Event(What.MEET, 0, 0, None)]

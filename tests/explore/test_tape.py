@@ -12,6 +12,7 @@ from warploom.sim.explore.tape import What
 from warploom.sim.order.engine import Engine
 from warploom.sim.order.phases import Book
 from warploom.sim.order.signals import Signal
+from warploom.sim.order.words import WordBook
 
 
 def methods(kind: type) -> set[str]:
@@ -43,6 +44,7 @@ def test_all_of_an_engine_is_noted_or_left_alone():
             {"add", "store"},
             {"begin_wait", "begin_flag", "behind", "is_before", "report"},
         ),
+        (WordBook, tape.TapedWords, {"send", "receive"}, {"word"}),
     ],
 )
 def test_books_and_signals_too(kind: type, taped: type, noted: set[str], left: set[str]):

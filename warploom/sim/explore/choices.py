@@ -10,12 +10,10 @@ from collections.abc import Hashable
 
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Effect, Op, Value
-from warploom.ir.ops import control, flags, global_memory, mbarrier, shared_memory
+from warploom.ir.ops import control, flags, global_memory, mbarrier
 from warploom.ir.types import Scalar, Tensor
 from warploom.sim.loose_values import flows
 
-_SHARED = (shared_memory.Load, shared_memory.LoadMatrices)
-_GLOBAL = (global_memory.Load, global_memory.LoadScalar)
 _PLACES = ("offset", "place", "predicate", "inside")  # operands that say which elements
 _WRITES = (Effect.WRITE_GLOBAL,)
 
@@ -54,11 +52,12 @@ def _written(ops: list[Op]) -> set[Value]:
 
 
 def _chooses(op: Op, written: set[Value]) -> bool:
-    if isinstance(op, (mbarrier.Test, *_SHARED)):
+    """Whether the results of an operation may depend on when it takes place."""
+    if isinstance(op, mbarrier.Test) or Effect.READ_SHARED in op.EFFECTS:
         return True
     if isinstance(op, global_memory.Atomic):
         return op.returns
-    return isinstance(op, _GLOBAL) and op.tensor in written
+    return Effect.READ_GLOBAL in op.EFFECTS and not written.isdisjoint(op.operand_values())
 
 
 def _deciding(op: Op) -> list[Value]:

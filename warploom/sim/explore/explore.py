@@ -23,7 +23,7 @@ from warploom.sim.order_faults import in_order
 if TYPE_CHECKING:
     from warploom.sim.program import Program
 
-_DECIDED = ("U101", "U102", "U103", "U105", "U106", "D001", "M011", "M012")
+_DECIDED = ("U101", "U102", "U103", "U105", "U106", "U107", "D001", "M011", "M012")
 """What the search itself decides."""
 
 

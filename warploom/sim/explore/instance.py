@@ -33,7 +33,7 @@ class Instance:
     def __init__(self, tape: Tape) -> None:
         self.barriers: list[Barrier] = tape.barriers
         self.copies: list[Copy] = tape.begun
-        self.counters: list[Counter] = tape.counters
+        self.counters, self._groups = _with_words(tape)
         self.actors: list[Any] = tape.actors
         self.blocks: list[Any] = tape.blocks
         self.first: list[int] = []
@@ -41,11 +41,17 @@ class Instance:
         self.stores = [False] * len(self.counters)  # flags, not counters
         self.targets: list[list[int]] = [[] for _ in self.counters]
         self.posts: list[list[tuple[int, int]]] = [[] for _ in self.counters]
+        # Which steps of each warp come to the barrier of a cluster, by barrier.
+        self.comes: dict[int, list[list[int]]] = {
+            at: [[] for _ in self.steps] for at, b in enumerate(self.barriers) if b.cluster
+        }
         for warp, steps in enumerate(self.steps):
             for place, step in enumerate(steps):
                 self._note_signal(step, warp, place)
 
     def _note_signal(self, step: Step, warp: int, place: int) -> None:
+        if step.what is What.COME and step.at in self.comes:
+            self.comes[step.at][warp].append(place)
         if step.what is What.UNTIL:
             if step.amount not in self.targets[step.at]:
                 self.targets[step.at].append(step.amount)
@@ -95,6 +101,10 @@ class Instance:
                     steps[-1] = last._replace(begins=(*last.begins, event.at))
             elif last is not None and _announced(last, event):
                 steps[-1] = last._replace(amount=event.amount, meant=event.meant)
+            elif event.what in (What.SEND, What.RECEIVE):
+                what = What.STORE if event.what is What.SEND else What.UNTIL
+                for group in self._groups[event.at]:
+                    steps.append(Step(what, group, event.amount, event.site))
             elif event.what is not What.COMMIT:
                 steps.append(Step(*event))
             gone.append(len(steps))
@@ -103,6 +113,26 @@ class Instance:
 
 def _code(site: Any) -> int:
     return 0 if site is None else id(site.op)
+
+
+def _with_words(tape: Tape) -> tuple[list[Counter], list[list[int]]]:
+    """Counters and flags, and behind them words of flagged data: words that are always sent and
+    received together are one. Gives the numbers of these, by set of words."""
+    places: dict[int, list[int]] = {}
+    for number, words in enumerate(tape.sets):
+        for word in words:
+            places.setdefault(word, []).append(number)
+    groups: dict[Any, int] = {}
+    counters = list(tape.counters)
+    found: list[list[int]] = [[] for _ in tape.sets]
+    for word, numbers in places.items():
+        key = (*numbers, tape.named[word].first)
+        if key not in groups:
+            groups[key] = len(counters)
+            counters.append(tape.named[word])
+            for number in dict.fromkeys(numbers):
+                found[number].append(groups[key])
+    return counters, found
 
 
 def _announced(last: Step, event: Event) -> bool:

@@ -10,6 +10,7 @@ phase that it came to a meeting in, the value of each counter or flag, copies un
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -114,8 +115,14 @@ class Machine:
         if what is What.MEET:
             return state[self.warps + 3 * step.at] > state[self.marks + warp]
         if what is What.UNTIL:
-            return not Signal.behind(state[self.values + step.at], step.amount)
+            return self.met(step.at, state[self.values + step.at], step.amount)
         return all(state[other] >= count for other, count in step.needs)
+
+    def met(self, at: int, value: int, target: int) -> bool:
+        """Whether a value ends a wait for a counter, a flag or words."""
+        if self.instance.counters[at].exact:
+            return value == target
+        return not Signal.behind(value, target)
 
     def ended(self, state: State) -> bool:
         """Whether all warps have come to their ends and all copies are done."""
@@ -141,8 +148,8 @@ class Machine:
             held[move] += 1
             for copy in step.begins:
                 held[self.flying] |= 1 << copy
-            if step.what is What.END:
-                self._leave(held)
+            if step.what in (What.END, What.COME):
+                self._open(held)
         return tuple(held)
 
     def _act(self, held: list[int], warp: int, step: Step) -> None:
@@ -164,8 +171,10 @@ class Machine:
         elif what in (What.ADD, What.STORE):
             self._post(held, warp, step)
         elif what is What.UNTIL and self.instance.stores[at]:
-            rises = self._rises(at, step.amount, self._count(held, at))
-            self._resolve(("step", warp, held[warp]), Fault.SIGNAL, at, rises)
+            way = self._count(held, at)
+            if not self.instance.counters[at].exact:
+                way = self._rises(at, step.amount, way)
+            self._resolve(("step", warp, held[warp]), Fault.SIGNAL, at, way)
 
     def _land(self, held: list[int], number: int) -> None:
         copy = self.instance.copies[number]
@@ -188,8 +197,8 @@ class Machine:
         held[base + PENDING] -= count
         barrier = self.instance.barriers[at]
         if barrier.cluster:
-            self._open(held, at)
-        elif held[base + PENDING] == 0 and held[base + BYTES] <= 0:
+            return  # `_open` looks who is missing
+        if held[base + PENDING] == 0 and held[base + BYTES] <= 0:
             if held[base + BYTES] < 0:
                 self._report(Fault.SURPLUS, at, (-held[base + BYTES], held[base + PHASE]))
             self._complete(held, at)
@@ -200,19 +209,16 @@ class Machine:
         held[base + PENDING] = self.instance.barriers[at].arrivals
         held[base + BYTES] = 0
 
-    def _open(self, held: list[int], at: int) -> None:
+    def _open(self, held: list[int]) -> None:
         """The barrier of a cluster opens when all that have not ended have come."""
-        barrier = self.instance.barriers[at]
-        missing = held[self.warps + 3 * at + PENDING]
-        ended = sum(held[w] == self.lengths[w] for w in barrier.cluster)
-        if missing < barrier.arrivals and missing <= ended:
-            self._complete(held, at)
-
-    def _leave(self, held: list[int]) -> None:
-        """A warp has ended."""
         for at, barrier in enumerate(self.instance.barriers):
-            if barrier.cluster:
-                self._open(held, at)
+            base = self.warps + 3 * at
+            if not barrier.cluster or held[base + PENDING] == barrier.arrivals:
+                continue
+            comes = self.instance.comes[at]
+            running = [w for w in barrier.cluster if held[w] < self.lengths[w]]
+            if all(bisect_left(comes[w], held[w]) > held[base + PHASE] for w in running):
+                self._complete(held, at)
 
     def _gone(self, held: list[int], at: int) -> bool:
         """Whether a barrier is in a block that has ended: a problem."""
@@ -233,7 +239,7 @@ class Machine:
         if self.instance.stores[at]:
             return
         for target in self.instance.targets[at]:
-            if Signal.behind(old, target) and not Signal.behind(held[place], target):
+            if not self.met(at, old, target) and self.met(at, held[place], target):
                 posts = self.instance.posts[at]
                 own = (warp, held[warp])
                 prefix = tuple(p for p in posts if held[p[0]] > p[1] or p == own)
@@ -251,9 +257,9 @@ class Machine:
             number = self.resolved.get(("step", warp, place))
             if number is not None:
                 order[number] = steps[warp][place].amount
-        met = not Signal.behind(self.instance.counters[at].first, target)
+        met = self.met(at, self.instance.counters[at].first, target)
         for number in range(count):
-            now = not Signal.behind(order.get(number, target), target)
+            now = self.met(at, order.get(number, target), target)
             rises += now and not met
             met = now
         return rises

@@ -169,7 +169,7 @@ class Others:
     def _can_reach(self, signal: int, target: int) -> bool:
         """Whether a counter or flag may satisfy a wait."""
         value = self._value(signal)
-        if not Signal.behind(value, target):
+        if self.machine.met(signal, value, target):
             return True
         if self.machine.instance.stores[signal]:
             # Stores and sums of what is added to them: any of them may be the last.
@@ -232,7 +232,8 @@ class Others:
             if step.what is What.ADD and step.amount >= 0:
                 return True
             return not any(
-                not Signal.behind(value, target) and Signal.behind(step.amount, target)
+                self.machine.met(step.at, value, target)
+                and not self.machine.met(step.at, step.amount, target)
                 for target in self.waits[step.at]
             )
         if self.machine.instance.stores[step.at] or any(p.amount < 0 for p in (*others, step)):

@@ -309,13 +309,22 @@ def _landing(teller: Teller, problem: Problem) -> Report:
 
 def _signal(teller: Teller, problem: Problem) -> Report:
     name = problem.object.name.name
+    waits = problem.step.what is What.UNTIL
+    spans = teller.span(problem.step.site, "waits here" if waits else "this signal")
+    if problem.object.exact:
+        message = f"a wait for {name} is over by what was sent in one round or in another"
+        one, other = problem.ways
+        note = (
+            f"{name}: it takes number {one} of what is sent in one interleaving, {other} in another"
+        )
+        return teller.make("U107", message, spans, [note], _TWO_BUFFERS)
     message = f"a wait for {name} is over by some signals or by others"
-    spans = teller.span(
-        problem.step.site, "this signal" if problem.step.what is not What.UNTIL else "waits here"
-    )
     note = f"{name}: which signals come first differs between two interleavings"
     hint = "let nobody signal for the next round before it has waited for this one"
     return teller.make("U105", message, spans, [note], hint)
+
+
+_TWO_BUFFERS = "let two buffers take turns, and epochs never come again"
 
 
 def _store(teller: Teller, problem: Problem) -> Report:
@@ -325,6 +334,8 @@ def _store(teller: Teller, problem: Problem) -> Report:
     one, other = problem.ways
     note = f"{name}: {one} signals come before it in one interleaving, {other} in another"
     hint = "let the one who waits answer, and wait for the answer before the next signal"
+    if problem.object.exact:
+        return teller.make("U107", message, spans, [note], _TWO_BUFFERS)
     return teller.make("U106", message, spans, [note], hint)
 
 

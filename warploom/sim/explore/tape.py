@@ -7,7 +7,7 @@ resolved it. Accesses are left to the engine. Knows neither operations nor how t
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from warploom.sim.order.history import GPU
 from warploom.sim.order.phases import Arrival, Book
 from warploom.sim.order.problems import Found
 from warploom.sim.order.signals import ANY, Signal
+from warploom.sim.order.words import Receipt, WordBook
 
 
 class What(Enum):
@@ -35,6 +36,8 @@ class What(Enum):
     ADD = "adds to a counter"
     STORE = "stores to a flag"
     UNTIL = "waits for a counter or flag"
+    SEND = "sends words of flagged data"
+    RECEIVE = "waits for words of flagged data"
     END = "ends"
 
 
@@ -73,10 +76,12 @@ class Copy(NamedTuple):
 
 
 class Counter(NamedTuple):
-    """A counter or flag and its value when it was first named."""
+    """A counter or flag and its value when it was first named. `exact`: words of flagged data,
+    whose value is their epoch; a wait is for that epoch and no later one."""
 
     name: Any
     first: int
+    exact: bool = False
 
 
 OWN = "the warps' own barrier"
@@ -95,6 +100,10 @@ class Tape(Engine):
         self.begun: list[Copy] = []
         self.counters: list[Counter] = []
         self.points: list[Point] = []
+        self.words = TapedWords(self.clocks, found)
+        self.words.tape = self
+        self.named: list[Counter] = []  # single words
+        self.sets: list[tuple[int, ...]] = []  # words that are sent or received together
         self.ordered = False  # whether atomic operations keep the order of this run
         self._exchanged: dict[int, tuple[int, int]] = {}  # by point: last warp and event
         self._warp_of: dict[int, int] = {}
@@ -118,6 +127,11 @@ class Tape(Engine):
             number = self._numbers[key] = len(made)
             made.append(what)
         return number
+
+    def number_of(self, word: Any) -> int:
+        """The number of a word of flagged data."""
+        made = Counter(word.name, word.stores[-1].tag, exact=True)
+        return self.numbered(("word", id(word)), self.named, made)
 
     def barrier(self, book: TapedBook) -> int:
         """The number of a barrier."""
@@ -311,6 +325,29 @@ class TapedSignal(Signal):
     def store(self, thread: int, value: int, site: Any, told: Any = ANY) -> None:
         super().store(thread, value, site, told)
         self.tape.note(thread, Event(What.STORE, self.number, value, site))
+
+
+class TapedWords(WordBook):
+    """Words whose stores and waits are noted."""
+
+    tape: Tape
+
+    def send(
+        self, thread: int, words: Sequence[Any], tag: int, contents: Any, site: Any, told: Any
+    ) -> None:
+        self._note(What.SEND, thread, words, tag, site)
+        super().send(thread, words, tag, contents, site, told)
+
+    def receive(self, thread: int, words: Sequence[Any], tag: int, site: Any) -> Receipt:
+        self._note(What.RECEIVE, thread, words, tag, site)
+        return super().receive(thread, words, tag, site)
+
+    def _note(self, what: What, thread: int, words: Sequence[Any], tag: int, site: Any) -> None:
+        tape = self.tape
+        numbers = [tape.number_of(word) for word in words]
+        if numbers:
+            tape.sets.append(tuple(numbers))
+            tape.note(thread, Event(what, len(tape.sets) - 1, tag, site))
 
 
 NOTED = {"warps", "meet", "make", "begin_wait", "begin_meeting", "arrive_behind", "multiply"}
