@@ -45,16 +45,25 @@ def told(ended: Any, call: Call) -> Any:
 RUN = [path for path in BROKEN if all(code[0] in "MURD" for code, _ in expected(path))]
 
 
+def gist(report):
+    """What a report says. Of a deadlock: who waits where, for what. The notes of a launch do not
+    say who of several has come already, and so who is still able to."""
+    if report.code != "D001":
+        return report.render()
+    waits = {note for note in report.notes if " waits at line " in note}
+    return {(s.file, s.line, s.column, s.role) for s in report.spans}, waits
+
+
 @pytest.mark.parametrize("path", named(RUN))
 def test_the_notes_of_a_hazard_say_what_the_simulator_says(path):
-    """Word for word: a deadlock is read from the notes, another fault comes as without them."""
+    """A deadlock is read from the notes, another fault comes as without them, word for word."""
     plain = run(kernel_of(path).example_call(), watched=False)
     call = kernel_of(path).example_call()
     ended = run(call)
     found = told(ended, call) or ended.raised
     assert (found is None) == (plain.raised is None)
     if found is not None and plain.raised is not None:
-        assert found.render() == plain.raised.render()
+        assert gist(found) == gist(plain.raised)
         assert (found.code == "D001") == bool(ended.notes[words.STOPPED])
 
 
@@ -112,7 +121,8 @@ def test_blocks_without_notes_are_watched_too():
     call = kernel_of(path).example_call()
     ended = run(call, blocks=1)
     found: Any = told(ended, call)
-    assert found.notes[0] == "block (0, 0, 0)" and len(found.notes) == 2
+    assert found.notes[0] == "block (0, 0, 0)"
+    assert sum(" waits at line " in note for note in found.notes) == 1
     none = run(kernel_of(path).example_call(), blocks=0)
     assert none.notes[words.STOPPED] and told(none, call) is None
 
@@ -142,18 +152,18 @@ def test_bytes_of_which_nobody_knows_how_many():
     assert "lacks 8,192 of 16,384 bytes" in told(ended, call).render()
     ended.notes[row][3] = 0x1234
     text = told(ended, call).render()
-    assert "lacks some of 16,384 bytes (the barrier's word is 0x0000000000001234), from" in text
+    assert "lacks some of 16,384 bytes (the barrier's word is 0x0000000000001234)" in text
 
 
 def test_warps_of_a_role_that_stand_at_different_places():
     call, ended = still()
     row = row_of(ended, "write")
     ended.notes[row.start + words.ROW] = 0  # the second warp has not come anywhere
-    assert "`write` waits for `full[0]`" in told(ended, call).render()
+    assert "`write` waits at line 24 for `full[0]`" in told(ended, call).render()
     ended.notes[row.start + words.ROW : row.stop + words.ROW] = ended.notes[row_of(ended, "load")]
     text = told(ended, call).render()
-    assert "`write` waits for `full[0]`, parity 1" in text and "(warps 0, 2, 3)" in text
-    assert "`write` waits for `empty[0]`, parity 0" in text and "(warp 1)" in text
+    assert "`write` waits at line 24 for `full[0]`, parity 1" in text and "(warps 0, 2, 3)" in text
+    assert "for `empty[0]`, parity 0" in text and "(warp 1)" in text
 
 
 def test_who_waits_for_the_rest_of_its_role_is_not_named():
@@ -179,8 +189,8 @@ def test_a_launch_that_had_to_be_stopped_is_told_from_one_block():
     grid = call.launcher.grid
     before = watched.told(ended.machine, grid, ended.notes, 2.0, False, caught=False)
     after = watched.told(ended.machine, grid, ended.notes, 0.5, False, caught=True)
-    assert "`write` waits" not in before.render() and "a role waits" in before.render()
-    assert "`write` waits for `full[0]`" in after.render()
+    assert "`write` waits" not in before.render()
+    assert "`write` waits at line 24 for `full[0]`" in after.render()
     assert "took more than 0.5 seconds on the GPU" in after.notes[-1]
     assert "cannot use the GPU any more" in after.notes[-1]
     assert "the launch was left" in before.notes[-1]

@@ -114,7 +114,7 @@ def test_registers_are_taken_from_what_others_give():
 
 def test_registers_that_nobody_gives_are_a_deadlock():
     kernel = kernel_of({"keep": (4, 1, lambda m: None), "take": (8, 1, set_to(240, True))})
-    with pytest.raises(CheckError, match=r"`take` waits for [\d,]+ registers") as caught:
+    with pytest.raises(CheckError, match=r"`take` waits at line \d+ for [\d,]+ reg") as caught:
         run(kernel, 1)
     assert caught.value.code == "D001"
 

@@ -9,12 +9,20 @@ else can move.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from warploom.ir.op import Op
 from warploom.sim.machine import Run
+
+
+class Helper(NamedTuple):
+    """An actor, and the operation by which it brings a part of what another one waits for, where
+    there is one that could be named."""
+
+    actor: Actor
+    op: Op | None
 
 
 class Wait(Protocol):
@@ -30,26 +38,60 @@ class Wait(Protocol):
         """What it waits for and what is missing, for the report of a deadlock."""
         ...
 
+    def came(self, waiter: Actor) -> list[Helper]:
+        """Who has brought their part already."""
+        ...
+
+    def helpers(self, waiter: Actor) -> list[Helper]:
+        """Who brings such things, those that have ended too."""
+        ...
+
+    def advice(self) -> str:
+        """What to do where nobody brings what is missing."""
+        ...
+
 
 class Left(Exception):
     """An actor leaves the kernel where it stands."""
 
 
-class Limited:
+class Around:
+    """A wait that says of itself what another one does."""
+
+    __slots__ = ("op", "wait")
+
+    def __init__(self, wait: Wait) -> None:
+        self.op, self.wait = wait.op, wait
+
+    def ready(self) -> bool:
+        """As the wait says it; and so below."""
+        return self.wait.ready()
+
+    def words(self) -> str:
+        return self.wait.words()
+
+    def came(self, waiter: Actor) -> list[Helper]:
+        return self.wait.came(waiter)
+
+    def helpers(self, waiter: Actor) -> list[Helper]:
+        return self.wait.helpers(waiter)
+
+    def advice(self) -> str:
+        return self.wait.advice()
+
+
+class Limited(Around):
     """A wait that is given up when its time is `over`, or `expire`d because nothing can move."""
 
-    __slots__ = ("_over", "expired", "op", "wait")
+    __slots__ = ("_over", "expired")
 
     def __init__(self, wait: Wait, over: Callable[[], bool]) -> None:
-        self.op, self.wait, self._over, self.expired = wait.op, wait, over, False
+        super().__init__(wait)
+        self._over, self.expired = over, False
 
     def ready(self) -> bool:
         """Whether the actor goes on, with what it waits for or without."""
-        return self.expired or self.wait.ready() or self._over()
-
-    def words(self) -> str:
-        """As the wait says it."""
-        return self.wait.words()
+        return self.expired or super().ready() or self._over()
 
     def expire(self) -> None:
         """Give up."""

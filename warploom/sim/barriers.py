@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 
 class Mbarrier:
     """An mbarrier in shared memory, `name` in `buffer`. `phase` counts completed phases; `pending`
     arrivals and `bytes` are what the current phase still lacks, of `count` and `expected`.
 
-    Bytes may complete before they are announced, so that `bytes` is negative for a while.
+    Bytes may complete before they are announced, so that `bytes` is negative for a while. `line` of
+    the source makes it, 0 where that is not known.
     """
 
-    __slots__ = ("buffer", "bytes", "count", "expected", "name", "pending", "phase")
+    __slots__ = ("buffer", "bytes", "came", "count", "expected", "line", "name", "pending", "phase")
 
-    def __init__(self, name: str, buffer: str, count: int) -> None:
-        self.name, self.buffer = name, buffer
+    def __init__(self, name: str, buffer: str, count: int, line: int = 0) -> None:
+        self.name, self.buffer, self.line = name, buffer, line
         self.count = self.pending = count
         self.phase = self.bytes = self.expected = 0
+        self.came: list[Any] = []  # who has arrived in this phase
 
     def passed(self, parity: int) -> bool:
         """Whether the phase with this parity, the last but one or the last begun, has completed."""
@@ -42,6 +45,7 @@ class Mbarrier:
         if self.pending == 0 and self.bytes == 0:
             self.phase += 1
             self.pending, self.expected = self.count, 0
+            self.came.clear()
 
     def overrun(self) -> bool:
         """Whether more bytes came than were announced, and nobody can announce any more."""

@@ -14,7 +14,7 @@ from warploom.ir.op import Op
 from warploom.ir.ops.shared_memory import ADDRESS_BITS
 from warploom.passes.place_roles import entry_registers
 from warploom.sim import sync_faults
-from warploom.sim.actors import Actor
+from warploom.sim.actors import Actor, Helper
 from warploom.sim.barriers import Mbarrier, NamedBarrier
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.matrix import MatrixUnit
@@ -22,6 +22,7 @@ from warploom.sim.memory import Memory
 
 if TYPE_CHECKING:
     from warploom.sim.cluster import Cluster
+    from warploom.sim.signallers import Signaller
     from warploom.sim.translate import Placed, Translator
 
 
@@ -258,15 +259,21 @@ class BlockState:
             return f"byte {byte} of shared memory"
         return f"byte {byte - owner.at} of {self.buffer_of(byte)}"
 
-    def helped_by(self, address: int) -> str:
-        """Who completes phases of a barrier, in words."""
-        roles = self.roles_that_signal(address)
-        return f"from {' and '.join(f'`{r}`' for r in roles)}" if roles else "which no role brings"
+    def signallers_at(self, address: int) -> list[Signaller]:
+        """The operations that arrive at a barrier, or let copies complete on it."""
+        owner = self.owner_of(address)
+        return self.signallers.barriers.get(owner.buffer, []) if owner is not None else []
 
     def roles_that_signal(self, address: int) -> list[str]:
         """The roles that arrive at a barrier, or let copies complete on it."""
-        owner = self.owner_of(address)
-        return self.signallers.get(owner.buffer, []) if owner is not None else []
+        return list(dict.fromkeys(s.role for s in self.signallers_at(address) if s.role))
+
+    def helpers(self, signallers: list[Signaller]) -> list[Helper]:
+        """The actors of this block that execute some operations, in their order."""
+        scheduler = self.cluster.scheduler
+        own = [a for a in (*scheduler.actors, *scheduler.ended) if a.block is self]
+        own.sort(key=lambda actor: actor.number)
+        return [Helper(a, s.op) for a in own for s in signallers if a.role == s.role]
 
 
 def started(step: Step, s: Slots, m: Batch) -> Run:

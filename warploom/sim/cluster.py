@@ -11,6 +11,7 @@ from warploom.sim import sync_faults
 from warploom.sim.actors import Actor, Limited, Schedule, Scheduler
 from warploom.sim.block import BlockState, Load, launched_registers, started
 from warploom.sim.booking import Booking
+from warploom.sim.deadlock import deadlock
 from warploom.sim.machine import Batch, Slots, Step
 
 if TYPE_CHECKING:
@@ -160,6 +161,6 @@ def run_resident(
         block.begin(m.actor)
     if not resident.scheduler.run():
         if not any(block.abandoned for block in resident.blocks):
-            sync_faults.deadlock(resident)
+            deadlock(resident)
     elif booking is not None:
         booking.close()

@@ -9,6 +9,7 @@ import numpy as np
 from warploom.ir.kernel import walk
 from warploom.ir.ops import flags
 from warploom.ir.ops.sync import SCOPES
+from warploom.sim.actors import Actor, Helper
 from warploom.sim.booking import Piece, Site
 from warploom.sim.cells import element_cells
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
@@ -75,6 +76,14 @@ class MeantFlag(FlagWait):
 
     def ready(self) -> bool:
         return self.wait.ready()
+
+    def came(self, waiter: Actor) -> list[Helper]:
+        """Who has signalled, where others have not: all of them may yet do so again."""
+        sites = [sent.site for sent in self.wait.prefix]
+        found = dict.fromkeys(Helper(site.m.actor, site.op) for site in sites)
+        actors = {helper.actor for helper in found}
+        all_came = actors.issuperset(helper.actor for helper in self.helpers(waiter))
+        return [] if all_came else list(found)
 
 
 @orders(flags.Poll)

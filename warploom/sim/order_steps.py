@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from warploom.ir.op import Op
 from warploom.ir.ops import cluster, control, mbarrier, roles, sync
+from warploom.sim.actors import Actor, Helper
 from warploom.sim.booking import Site
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.order_table import after, before, orders, who_executes
@@ -164,6 +165,18 @@ class MeantWait(BarrierWait):
 
     def ready(self) -> bool:
         return self.book.completed(self.number)
+
+    def words(self) -> str:
+        if self.number == self.barrier.phase:
+            return super().words()
+        return f"phase {self.number} of {super().words()}"
+
+    def came(self, waiter: Actor) -> list[Helper]:
+        """Who has arrived in the phase that runs."""
+        if not self.barrier.pending:
+            return super().came(waiter)
+        phase = self.book.phase(self.book.current)
+        return list(dict.fromkeys(Helper(site.m.actor, site.op) for site in phase.sites))
 
 
 @orders(mbarrier.Wait)

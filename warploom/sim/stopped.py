@@ -22,11 +22,11 @@ from warploom.ir.op import Value
 from warploom.ir.ops import watch
 from warploom.ir.roles import split_of
 from warploom.passes.insert_watch import rings_of
-from warploom.sim import sync_faults
-from warploom.sim.actors import Schedule, Wait
+from warploom.sim.actors import Around, Schedule, Wait
 from warploom.sim.barriers import Mbarrier, NamedBarrier
 from warploom.sim.block import BlockState
 from warploom.sim.cluster import Cluster, Resident
+from warploom.sim.deadlock import deadlock
 from warploom.sim.machine import Arena, Batch, Launch
 from warploom.sim.memory import Memory
 from warploom.sim.rules.cluster import Together
@@ -62,13 +62,14 @@ class Unread(Mbarrier):
         return f"some of {self.expected:,} bytes (the barrier's word is {word})"
 
 
-class _Some:
+class _Some(Around):
     """The wait of some warps of a role, where its others stand elsewhere."""
 
-    __slots__ = ("op", "wait", "warps")
+    __slots__ = ("warps",)
 
     def __init__(self, wait: Wait, warps: Sequence[int]) -> None:
-        self.op, self.wait, self.warps = wait.op, wait, warps
+        super().__init__(wait)
+        self.warps = warps
 
     def ready(self) -> bool:
         return False
@@ -121,7 +122,7 @@ class Stopped:
             made.gathering.come = {a for a in made.running if isinstance(a.wait, Together)}
         if not resident.scheduler.actors:
             return None
-        sync_faults.deadlock(resident)
+        deadlock(resident)
         return self.launch.findings[0]
 
     def clusters(self) -> list[list[int]]:

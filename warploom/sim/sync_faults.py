@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, Any
 from warploom.base.diagnostics import Span
 from warploom.base.errors import report
 from warploom.ir.op import Op
-from warploom.passes.place_roles import IDLE
-from warploom.sim.actors import Actor
 from warploom.sim.barriers import Mbarrier
 from warploom.sim.machine import Batch
 
 if TYPE_CHECKING:
     from warploom.sim.block import BlockState
-    from warploom.sim.cluster import Resident
 
 
 def block_of(m: Batch) -> str:
@@ -260,57 +257,3 @@ def unwritten(m: Batch, op: Op, use: str, byte: int) -> None:
         label=use,
         hint="wait for the copy that fills it",
     )
-
-
-# ---- deadlock ----------------------------------------------------------------------------------
-
-
-# Blocks that a report of a deadlock tells of.
-_MOST_BLOCKS = 8
-
-
-def deadlock(resident: Resident) -> None:
-    """Nothing can move any more."""
-    waiting, ended = resident.scheduler.actors, resident.scheduler.ended
-    stopped = [b for b in resident.blocks if any(actor.block is b for actor in waiting)]
-    peers = [b for b in resident.blocks if any(b.cluster is other.cluster for other in stopped)]
-    m = resident.blocks[0].batch
-    spans: list[Span] = []
-    notes = [] if len(peers) > 1 else [block_of(peers[0].batch)]
-    for block in peers[:_MOST_BLOCKS]:
-        if len(peers) > 1:
-            notes.append(block_of(block.batch))
-        for actor in waiting:
-            if actor.block is block:
-                assert actor.wait is not None
-                spans.append(Span.at(actor.wait.op.loc, label="waits here", role=actor.role))
-                notes.append(f"{_of(actor)} waits for {actor.wait.words()}")
-        notes += [
-            f"{_of(actor)} has ended"
-            for actor in ended
-            if actor.block is block and actor.role not in ("", IDLE)
-        ]
-    if len(peers) > _MOST_BLOCKS:
-        notes.append(f"and so in {len(peers) - _MOST_BLOCKS} blocks more")
-    made = report(
-        "D001",
-        f"`{m.launch.kernel}` cannot go on: {_who(waiting, len(ended))} for ever",
-        *dict.fromkeys(spans),
-        notes=notes,
-    )
-    made.facts["block"] = int(peers[0].batch.linear[0])
-    first = waiting[0].wait
-    assert first is not None
-    m.launch.find(made, first.op.loc)
-
-
-def _of(actor: Actor) -> str:
-    block: BlockState = actor.block
-    return f"{actor.name}{block.of_rank}"
-
-
-def _who(waiting: Sequence[Actor], ended: int) -> str:
-    blocks = not any(actor.role for actor in waiting)
-    if len(waiting) == 1:
-        return "a role waits" if ended and not blocks else "the block waits"
-    return f"{len(waiting)} {'blocks' if blocks else 'roles'} wait"

@@ -41,6 +41,7 @@ from warploom.sim.prompt import Shown, Stop
 from warploom.sim.registry import simulates
 from warploom.sim.rules.wgmma import settled
 from warploom.sim.shadow_steps import shadow_step
+from warploom.sim.signallers import Signallers
 
 # Families whose operations wait for, or leave work to, something that runs at the same time.
 _CONCURRENT = {
@@ -86,7 +87,7 @@ class Translator:
         self.waits = self.waits or (checked and _orders_blocks(kernel))
         self.reaches_peers = any(op.FAMILY == "remote" for op in walk(kernel.body))
         self.placed: list[Placed] = []
-        self.signallers: dict[Value, list[str]] = {}  # of buffers of barriers: roles
+        self.signallers = Signallers(kernel)
         self._multiplies = any(isinstance(op, Mma | MmaRegisters) for op in walk(kernel.body))
         self.shared_bytes = _aligned(kernel.shared_bytes)
         self._slots: dict[Value | str, int] = {}

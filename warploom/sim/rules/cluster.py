@@ -8,6 +8,7 @@ from warploom.ir.op import Op
 from warploom.ir.ops import cluster
 from warploom.ir.ops.shared_memory import ADDRESS_BITS
 from warploom.sim import sync_faults
+from warploom.sim.actors import Actor, Helper
 from warploom.sim.block import BlockState
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.registry import simulates
@@ -87,6 +88,20 @@ class Together:
     def words(self) -> str:
         come, running = len(self.cluster.gathering.come), len(self.cluster.running)
         return f"the barrier of the cluster, where {come} of {running} have come"
+
+    def came(self, waiter: Actor) -> list[Helper]:
+        """Who waits there."""
+        return [Helper(actor, None) for actor in self.cluster.running if self._has(actor)]
+
+    def helpers(self, waiter: Actor) -> list[Helper]:
+        """Who has not come yet."""
+        return [Helper(actor, None) for actor in self.cluster.running if not self._has(actor)]
+
+    def _has(self, actor: Actor) -> bool:
+        return actor in self.cluster.gathering.come
+
+    def advice(self) -> str:
+        return "let all warps of the cluster come, equally often"
 
 
 @simulates(cluster.Sync)

@@ -14,6 +14,7 @@ from warploom.sim import faults
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.memory import Memory
 from warploom.sim.registry import simulates
+from warploom.sim.rules.flags import AtTensor
 from warploom.sim.rules.global_memory import Global
 from warploom.sim.shadow import written
 from warploom.sim.values import carrier, dense
@@ -139,10 +140,10 @@ def look(t: Translator, op: flagged.Look) -> Step:
     return step
 
 
-class WordsWait:
+class WordsWait(AtTensor):
     """An actor that waits for words to have an epoch. `low` and `high` are what it has taken."""
 
-    __slots__ = ("epoch", "high", "low", "missing", "op", "places")
+    __slots__ = ("epoch", "high", "low", "missing", "places")
 
     def __init__(self, op: Op, places: Words, epoch: int) -> None:
         self.op, self.places, self.epoch = op, places, epoch

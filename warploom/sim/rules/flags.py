@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from warploom.ir.op import Op
 from warploom.ir.ops import flags
 from warploom.ir.ops.watch import Flag
 from warploom.sim import faults
+from warploom.sim.actors import Actor, Helper
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.memory import Memory
 from warploom.sim.order.signals import Signal
 from warploom.sim.registry import simulates
 
 if TYPE_CHECKING:
+    from warploom.sim.block import BlockState
     from warploom.sim.translate import Translator
 
 Element = Callable[[Slots, Batch], tuple[Memory, int] | None]
@@ -61,12 +62,35 @@ def post(t: Translator, op: flags.Post) -> Step:
     return step
 
 
-class FlagWait:
+class AtTensor:
+    """What waits for what others put into the tensor of its operation have in common."""
+
+    __slots__ = ("op",)
+
+    op: Any
+
+    def came(self, waiter: Actor) -> list[Helper]:
+        """Who puts something there may have done so any number of times."""
+        return []
+
+    def helpers(self, waiter: Actor) -> list[Helper]:
+        """Who puts something into this tensor, in all blocks that run."""
+        block: BlockState = waiter.block
+        scheduler, puts = block.cluster.scheduler, block.signallers.flags.get(self.op.tensor, [])
+        actors = (*scheduler.actors, *scheduler.ended)
+        return [Helper(a, s.op) for a in actors for s in puts if a.role == s.role]
+
+    def advice(self) -> str:
+        """What to do where nobody does."""
+        return f"let somebody signal by `{self.op.tensor.name}`, or wait for less"
+
+
+class FlagWait(AtTensor):
     """An actor that waits for a flag."""
 
-    __slots__ = ("memory", "op", "place", "target")
+    __slots__ = ("memory", "place", "target")
 
-    def __init__(self, op: Op, memory: Memory, place: int, target: int) -> None:
+    def __init__(self, op: Any, memory: Memory, place: int, target: int) -> None:
         self.op, self.memory, self.place, self.target = op, memory, place, target
 
     def ready(self) -> bool:
@@ -77,7 +101,7 @@ class FlagWait:
         element = self.place - self.memory.origin
         return (
             f"element {element} of `{self.memory.name}` to be at least {self.target}: it is "
-            f"{int(self.memory.flat[self.place])}, and nobody who runs will signal"
+            f"{int(self.memory.flat[self.place])}"
         )
 
 

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from warploom.ir.op import Op
 from warploom.ir.ops import mbarrier
 from warploom.sim import sync_faults
+from warploom.sim.actors import Actor, Helper
 from warploom.sim.barriers import Mbarrier
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.registry import simulates
+from warploom.sim.signallers import ARRIVALS, COPIES
 
 if TYPE_CHECKING:
     from warploom.sim.block import BlockState
@@ -42,7 +44,8 @@ def init(t: Translator, op: mbarrier.Init) -> Step:
         if address in barriers:
             sync_faults.made_twice(m, op, barriers[address])
         buffer = m.state.buffer_of(address)
-        barriers[address] = Mbarrier(m.state.name_of(address), buffer, op.arrivals)
+        name = m.state.name_of(address)
+        barriers[address] = Mbarrier(name, buffer, op.arrivals, op.loc.line)
 
     return step
 
@@ -77,6 +80,7 @@ def add_arrivals(m: Batch, op: Op, barrier: Mbarrier, count: int) -> None:
     if count > barrier.pending:
         sync_faults.too_many_arrivals(m, op, barrier, count, barrier.phase, barrier.pending)
         return
+    barrier.came.append(Helper(m.actor, op))
     barrier.arrive(count)
     if barrier.overrun():
         sync_faults.bytes_left(m, op, barrier)
@@ -99,8 +103,37 @@ class BarrierWait:
         barrier = self.barrier
         return (
             f"{barrier.name}, parity {self.parity}: it is in phase {barrier.phase}, which lacks "
-            f"{barrier.missing()}, {self.state.helped_by(self.address)}"
+            f"{barrier.missing()}"
         )
+
+    def came(self, waiter: Actor) -> list[Helper]:
+        """Who has arrived in this phase: all of them where only bytes are missing."""
+        if not self.barrier.pending:
+            return self._who(ARRIVALS)
+        return list(dict.fromkeys(self.barrier.came))
+
+    def helpers(self, waiter: Actor) -> list[Helper]:
+        """Who arrives at the barrier, or copies to it where only bytes are missing."""
+        return self._who(ARRIVALS if self.barrier.pending else COPIES)
+
+    def _who(self, kinds: tuple[type[Op], ...]) -> list[Helper]:
+        """The actors of this block, and of others that reach it, that do such things to it."""
+        able = [s for s in self.state.signallers_at(self.address) if isinstance(s.op, kinds)]
+        found = self.state.helpers(able)
+        for block in self.state.cluster.blocks:
+            if block is not self.state:
+                found += block.helpers([s for s in able if s.far])
+        return found
+
+    def advice(self) -> str:
+        barrier = self.barrier
+        if not barrier.pending:
+            return f"announce the bytes that copies bring to {barrier.buffer}, no more"
+        came = barrier.count - barrier.pending
+        if not came:
+            return f"let somebody arrive at {barrier.buffer}"
+        where = f" (line {barrier.line})" if barrier.line else ""
+        return f"{came} of {barrier.count} come: let others arrive, or make it for {came}{where}"
 
 
 @simulates(mbarrier.Wait)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from warploom.ir.addresses import buffer_behind
-from warploom.ir.kernel import walk
-from warploom.ir.op import Block, Op, Value
-from warploom.ir.ops import cluster, mbarrier, roles, tma
+from warploom.ir.op import Op
+from warploom.ir.ops import roles
 from warploom.sim import sync_faults
+from warploom.sim.actors import Actor, Helper
 from warploom.sim.block import launched_registers, started
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step, sequence
 from warploom.sim.registry import simulates
@@ -24,8 +23,6 @@ def split(t: Translator, op: roles.Split) -> Step:
     for name, warps, replicas, body in zip(op.names, op.warps, op.replicas, op.bodies, strict=True):
         with t.role(warps):
             parts.append((name, warps, replicas, sequence(t.steps(body))))
-        for buffer in _signalled(body):
-            t.signallers.setdefault(buffer, []).append(name)
 
     def step(s: Slots, m: Batch) -> None:
         state = m.state
@@ -37,17 +34,6 @@ def split(t: Translator, op: roles.Split) -> Step:
                 state.begin(actor)
 
     return step
-
-
-def _signalled(body: Block) -> list[Value]:
-    """The buffers whose barriers a role helps to complete."""
-    found: dict[Value, None] = {}
-    for op in walk(body):
-        if isinstance(op, mbarrier.Arrive | mbarrier.Expect | tma.LoadBox | cluster.Arrive):
-            buffer = buffer_behind(op.barrier)
-            if buffer is not None:
-                found[buffer] = None
-    return list(found)
 
 
 @simulates(roles.Replica)
@@ -73,6 +59,18 @@ class RegisterWait:
 
     def words(self) -> str:
         return f"{self.needed:,} registers: others have given back {self.state.pool:,}"
+
+    def came(self, waiter: Actor) -> list[Helper]:
+        """Whoever has given some back."""
+        return []
+
+    def helpers(self, waiter: Actor) -> list[Helper]:
+        """All others that may have some to give."""
+        running = self.state.cluster.scheduler.actors
+        return [Helper(a, None) for a in running if a.block is self.state and a is not waiter]
+
+    def advice(self) -> str:
+        return "take fewer registers, or let other roles keep fewer"
 
 
 @simulates(roles.SetRegisters)

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 from warploom.ir.op import Op
 from warploom.ir.ops import sync
 from warploom.sim import sync_faults
+from warploom.sim.actors import Actor, Helper
 from warploom.sim.barriers import NamedBarrier
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.registry import simulates
 
 if TYPE_CHECKING:
+    from warploom.sim.block import BlockState
     from warploom.sim.translate import Translator
 
 
@@ -53,10 +55,29 @@ def agree(t: Translator, op: sync.Agree) -> Step:
     return step
 
 
-class Meeting:
+class AtNamed:
+    """What waits at the named barrier of a `number` have in common."""
+
+    __slots__ = ("number",)
+
+    def came(self, waiter: Actor) -> list[Helper]:
+        """Who has come, as far as it is known."""
+        return []
+
+    def helpers(self, waiter: Actor) -> list[Helper]:
+        """Whose text comes to the barrier."""
+        block: BlockState = waiter.block
+        return block.helpers(block.signallers.named.get(self.number, []))
+
+    def advice(self) -> str:
+        """What to do where nobody else comes."""
+        return "let the barrier count the threads of all roles that come, and no others"
+
+
+class Meeting(AtNamed):
     """An actor that waits at a named barrier for other roles."""
 
-    __slots__ = ("barrier", "generation", "number", "op")
+    __slots__ = ("barrier", "generation", "op")
 
     def __init__(self, op: Op, number: int, barrier: NamedBarrier) -> None:
         self.op, self.number, self.barrier = op, number, barrier
@@ -68,6 +89,12 @@ class Meeting:
     def words(self) -> str:
         barrier = self.barrier
         return f"barrier {self.number}: {barrier.arrived} of {barrier.threads} threads have come"
+
+    def came(self, waiter: Actor) -> list[Helper]:
+        """Who waits there, or has only arrived, as far as it is known."""
+        waits = [(a, a.wait) for a in waiter.block.cluster.scheduler.actors]
+        there = [(a, w) for a, w in waits if isinstance(w, Meeting) and w.barrier is self.barrier]
+        return [Helper(a, w.op) for a, w in there]
 
 
 def _meeting(op: sync.Barrier, own: int) -> Step:

@@ -19,6 +19,7 @@ from warploom.sim.memory import Memory
 from warploom.sim.registry import simulates
 from warploom.sim.rules.flags import FlagWait, element_of
 from warploom.sim.rules.mbarrier import BarrierWait
+from warploom.sim.rules.sync import AtNamed
 
 if TYPE_CHECKING:
     from warploom.sim.translate import Translator
@@ -151,10 +152,10 @@ def flag(t: Translator, op: watch.Flag) -> Step:
     return Resumable(start)
 
 
-class Come:
+class Come(AtNamed):
     """An actor that waits until enough threads have been counted."""
 
-    __slots__ = ("notes", "number", "op", "target", "threads")
+    __slots__ = ("notes", "op", "target", "threads")
 
     def __init__(self, op: watch.Meet, notes: Notes, number: int, before: int) -> None:
         self.op: Op = op
