@@ -100,7 +100,7 @@ if TYPE_CHECKING:
     from warploom.language.roles import role, roles
     from warploom.language.scalar import num_programs, program_id, scalar
     from warploom.language.schedule import tiles
-    from warploom.language.shared import shared
+    from warploom.language.shared import behind, shared
     from warploom.language.structs import struct
     from warploom.language.tensor import ds, gather, load, prefetch, store
     from warploom.language.tile import (
@@ -161,7 +161,7 @@ _MODULES = {
     "language.roles": "role roles",
     "language.scalar": "num_programs program_id scalar",
     "language.schedule": "tiles",
-    "language.shared": "shared",
+    "language.shared": "behind shared",
     "language.structs": "struct",
     "language.tensor": "ds gather load prefetch store",
     "language.tile": "all any arange argmax argmin cat full max min sum zeros",
@@ -211,6 +211,7 @@ __all__ = [
     "atomic_xor",
     "ballot",
     "barrier",
+    "behind",
     "bf16",
     "boolean",
     "cat",

@@ -38,6 +38,14 @@ MISTAKES = {
     "L022 window": "flat = wl.shared((64, 64), wl.bf16, swizzle=0)\n"
     "t = flat[wl.ds(0, 8), :].reshape((4, 128))",
     "T005 reshape": "t = tile.reshape((32, 32))",
+    "L024 bytes": "t = tile.reinterpret(wl.f32, (32, 128))",
+    "L024 rows": "t = tile.reinterpret(wl.f32, (32, 64))",
+    "L024 bool": "t = tile.reinterpret(wl.boolean)",
+    "L022 turned": "t = tile.T.reinterpret(wl.f32)",
+    "L025": "t = wl.shared((8, 64), wl.f32, alias=tile[wl.ds(0, 8), :])",
+    "L025 behind": "t = wl.shared((8, 64), wl.f32, alias=wl.behind(tile.T))",
+    "L025 other": "t = wl.shared((8, 64), wl.f32, alias=n)",
+    "P013 alias": in_roles(PUT, "other = wl.shared((64, 64), wl.f32, alias=tile)"),
     "T018 dtype": "t = tile.gather(wl.zeros((8, 64), wl.f32))",
     "T018 shape": "t = tile.gather(wl.zeros((8, 65), wl.i32))",
     "T005 scatter": "tile.scatter(wl.zeros((8, 64), wl.i32), wl.zeros((4, 64), wl.bf16))",
@@ -74,6 +82,9 @@ def test_report(source, golden, name):
 
 
 LOWERED = {
+    "L025 slots": "a = wl.shared((8, 64), wl.f32, slots=2)\n"
+    "b = wl.shared((8, 64), wl.bf16, slots=3, alias=a)\n"
+    "wl.store(y[wl.ds(0, 8), wl.ds(0, 64)], b[0].load())",
     "P028 before": in_roles(PUT, GET, before="wl.named_barrier(128).sync()"),
     "L010 bulk stride": THREAD + "wl.copy_bulk(x[wl.ds(0, 4096), 0], plain, bar)",
     "L010 bulk swizzle": THREAD + "wl.copy_bulk(x[0, wl.ds(0, 4096)], tile, bar)",

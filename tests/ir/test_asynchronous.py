@@ -21,6 +21,8 @@ TILE = """\
 [dtype=bf16, shape=(128, 128,), slots=3, swizzle=128]
   %o: shared<f32 8x16 @01 (8x16; 4 B; swizzle 0)> = shared.alloc() \
 [dtype=f32, shape=(8, 16,), slots=0, swizzle=0]
+  %over: shared<i8 4x16 @01 (4x16; 1 B; swizzle 0)> = shared.alias(%o) \
+[dtype=i8, shape=(4, 16,), slots=0, swizzle=0, behind=True]
   %bars: barriers<3> = mbarrier.alloc() [count=3, arrivals=8]
   roles.split() [names=("load", "math",), warps=(1, 4,), replicas=(1, 2,), registers=(40, 232,), \
 first=(-1, -1,), barrier=(-1, -1,)] {
@@ -61,6 +63,8 @@ cluster=False]
     %g: f32<8x16> = shared.gather(%o, %i) [axis=0]
     shared.scatter(%o, %g, %i) [axis=1]
     %q: shared<f32 16x8 @01 (16x8; 4 B; swizzle 0)> = shared.reshape(%o) [shape=(16, 8,)]
+    %q2: shared<bf16 8x32 @01 (8x32; 2 B; swizzle 0)> = shared.reinterpret(%o) \
+[dtype=bf16, shape=(8, 32,)]
     sync.fence_async() [why="to be copied", space="shared"]
     control.one_thread() [per="warp", meet=False] {
       mbarrier.arrive(%bar.1) [count=1]
@@ -80,8 +84,9 @@ cluster=False]
 MACHINE = """\
   %z: i32@grid = scalar.const() [number=0, dtype=i32]
   %a: buffer<bf16, 16384> = shared_memory.buffer() [dtype=bf16, elements=16384, at=0, align=1024, \
-copies=1]
-  %m: buffer<i64, 1> = shared_memory.buffer() [dtype=i64, elements=1, at=32768, align=16, copies=1]
+copies=1, region=0, within=0, content=0]
+  %m: buffer<i64, 1> = shared_memory.buffer() [dtype=i64, elements=1, at=32768, align=16, \
+copies=1, region=-1, within=0, content=0]
   %at: i32@grid = shared_memory.address(%a)
   %bar: i32@grid = shared_memory.address(%m)
   %p: f32@grid = scalar.const() [number=0.0, dtype=f32]

@@ -124,3 +124,60 @@ CASES += [
 ]
 CASES += [picked(f"shared.{name}", "f32", 1, 128) for name in ("gather", "scatter")]
 CASES += [picked("shared.gather", "f32", 0, 32), other_shape("shared.reshape")]
+
+
+@wl.kernel
+def sides(x: wl.Tensor, z: wl.Tensor, SWIZZLE: wl.const):
+    """Halves of x go through two rings that lie side by side, slot by slot, on a ring of f32."""
+    large = wl.shared((32, 32), wl.f32, slots=2, swizzle=SWIZZLE)
+    left = wl.shared((32, 32), wl.f16, slots=2, swizzle=0, alias=large)
+    right = wl.shared((16, 32), wl.f16, slots=4, swizzle=0, alias=wl.behind(left))
+    bits = large.reinterpret(wl.i32)
+    for slot in wl.unroll(2):
+        bits[slot].store(wl.full((32, 32), -1, wl.i32))
+    for slot in wl.unroll(2):
+        left[slot].store(wl.load(x[wl.ds(slot * 32, 32), wl.ds(0, 32)]))
+        right[2 * slot].store(wl.load(x[wl.ds(slot * 32, 16), wl.ds(32, 32)]))
+        right[2 * slot + 1].store(wl.load(x[wl.ds(slot * 32 + 16, 16), wl.ds(32, 32)]))
+    for slot in wl.unroll(2):
+        rows = wl.ds(slot * 32, 32)
+        wl.store(z[rows, wl.ds(0, 32)], left[slot].load())
+        wl.store(z[wl.ds(slot * 32, 16), wl.ds(32, 32)], right[2 * slot].load())
+        wl.store(z[wl.ds(slot * 32 + 16, 16), wl.ds(32, 32)], right[2 * slot + 1].load())
+
+
+def beside(op: str, swizzle: int) -> Case:
+    def make(device):
+        x = spread("f16", (64, 64))
+        z = device.empty(x.shape, x.dtype)
+        return Trial(sides.launch(1).call(device.put(x), z, SWIZZLE=swizzle), [(z, x)])
+
+    return Case(op, "", make, f"swizzle{swizzle}")
+
+
+@wl.kernel
+def bits(x: wl.Tensor, y: wl.Tensor, SWIZZLE: wl.const, DTYPE: wl.const):
+    """y is the bits of x as another dtype, out of a slot of shared memory."""
+    tiles = wl.shared((16, 64), x.dtype, slots=2, swizzle=SWIZZLE)
+    tiles[1].store(wl.load(x[wl.ds(0, 16), wl.ds(0, 64)]))
+    seen = tiles.reinterpret(DTYPE)[1]
+    wl.store(y[wl.ds(0, 16), wl.ds(0, seen.shape[1])], seen.load())
+
+
+def reinterpreted(op: str, dtype: str, other: str, swizzle: int) -> Case:
+    def make(device):
+        x = np.random.default_rng(0).integers(1, 90, (16, 64)).astype(BY_NAME[dtype].numpy)
+        expected = x.view(BY_NAME[other].numpy)
+        y = device.empty(expected.shape, expected.dtype)
+        call = bits.launch(1).call(device.put(x), y, SWIZZLE=swizzle, DTYPE=BY_NAME[other])
+        return Trial(call, [(y, expected)])
+
+    return Case(op, "", make, f"{dtype}-{other}-swizzle{swizzle}")
+
+
+CASES += [beside("shared.alias", swizzle) for swizzle in (0, 128)]
+CASES += [
+    reinterpreted("shared.reinterpret", dtype, other, swizzle)
+    for dtype, other in (("f32", "i32"), ("f32", "bf16"), ("f16", "f32"), ("i32", "i8"))
+    for swizzle in (0, 64, 128)
+]

@@ -73,7 +73,7 @@ class Outbound(Joint):
             return
         for buffer in self.buffers:
             made = buffer.value.owner
-            assert isinstance(made, shared_ops.Alloc)
+            assert isinstance(made, shared_ops.Allocation)
             made.slots = self.stages * replicas
             buffer.value.type = made.infer()[0]
 

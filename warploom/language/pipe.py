@@ -313,8 +313,9 @@ def ring_of(tile: Any, stages: int) -> Shared:
             "T015", "`slots` are `wl.shared` tiles without slots of their own", argument="slots"
         )
     owner = tile.value.owner
-    used = any(tile.value in op.operand_values() for op in walk(current().top))
-    if not isinstance(owner, shared_ops.Alloc) or used:
+    users = (op for op in walk(current().top) if tile.value in op.operand_values())
+    used = any(not isinstance(op, shared_ops.Alias) for op in users)
+    if not isinstance(owner, shared_ops.Allocation) or used:
         raise Refused(
             "T015", "`slots` are buffers of which nothing has been taken yet", argument="slots"
         )

@@ -43,7 +43,10 @@ class Owner(Protocol):
 class Shared(Handle):
     """A tile in shared memory, or several slots of one; views of it move nothing."""
 
-    attributes = ("dtype", "shape", "T", "on", "load", "store", "gather", "scatter", "reshape")
+    attributes = (
+        *("dtype", "shape", "T", "on", "load", "store", "gather", "scatter"),
+        *("reshape", "reinterpret"),
+    )
     hint = "load it to registers: `t = tile.load()`"
 
     def __init__(self, value: Value, item: Owner | None = None) -> None:
@@ -224,6 +227,47 @@ class Shared(Handle):
             )
         return self._view(shared_ops.Reshape(value=self.value, shape=extents))
 
+    def reinterpret(self, dtype: DType, shape: Any = None) -> Shared:
+        """A view of the same bytes as elements of another dtype, of a whole tile or slots. Without
+        `shape` the last axis gets longer or shorter; a swizzled tile keeps its rows.
+
+        Shapes: constants, of as many bytes.
+        Executes: nothing.
+        Since: sm_80.
+        """
+        self.check_held()
+        kind, own = need_dtype(dtype), self.type
+        if kind.is_bool or own.dtype.is_bool:
+            raise Refused("L024", "bits of bools and of other dtypes are not seen as each other")
+        whole = own.layout.shape == own.shape and own.order == tuple(range(len(own.shape)))
+        if not whole:
+            raise Refused(
+                "L022",
+                f"{self!r} is a window or turned, so its bytes do not lie in a row",
+                hint="reinterpret the tile before taking windows",
+            )
+        row = self.shape[-1] * own.dtype.bytes
+        if shape is None:
+            extents = (*self.shape[:-1], row // kind.bytes)
+        else:
+            axes = shape if isinstance(shape, tuple | list) else (shape,)
+            extents = tuple(extent_of(n, "shape") for n in axes)
+        size, its_row = prod(extents) * kind.bytes, extents[-1] * kind.bytes
+        if size != self.bytes or (own.layout.swizzle and its_row != row):
+            held = f"{self.bytes:,} bytes in rows of {row}"
+            asked = f"{size:,} in rows of {its_row}"
+            raise Refused(
+                "L024",
+                f"{self!r} is not {core.with_article(str(kind))} tile of shape "
+                f"{core.shape_text(extents)}",
+                notes=(f"it has {held}, and this would have {asked}",),
+                hint="allocate it with swizzle=0"
+                if prod(extents) * kind.bytes == self.bytes
+                else "",
+            )
+        made = shared_ops.Reinterpret(value=self.value, dtype=kind, shape=extents)
+        return self._view(made)
+
     def gather(self, index: Tile, axis: int = 0) -> Tile:
         """Elements at computed coordinates of an axis: for `axis=0`, `tile[index[i, j], j]`; zero
         where the index is outside.
@@ -298,13 +342,62 @@ def slot_number(index: Any, count: int, owner: str) -> Value:
     return core.convert(index_value(index, "[0]"), i32)
 
 
+class Behind(Handle):
+    """The place behind a shared tile, for `alias=`."""
+
+    attributes = ()
+    hint = "give it to `wl.shared(…, alias=…)`"
+
+    def __init__(self, tile: Shared) -> None:
+        self.tile = tile
+
+    def __repr__(self) -> str:
+        return f"the place behind {self.tile!r}"
+
+
 @vocabulary
-def shared(shape: Any, dtype: DType, slots: int = 0, swizzle: int | None = None) -> Shared:
+def behind(tile: Shared) -> Behind:
+    """The place behind a shared tile, within the memory that it shares: for `alias=` of
+    `wl.shared`.
+
+    Shapes: a tile or slots of `wl.shared`, no view.
+    Executes: nothing.
+    Since: sm_80.
+    """
+    _need_allocation(tile, "tile")
+    return Behind(tile)
+
+
+def _need_allocation(tile: Any, argument: str) -> Value:
+    """The allocation of a tile, which is no view of one."""
+    if not isinstance(tile, Shared) or not isinstance(tile.value.owner, shared_ops.Allocation):
+        raise Refused(
+            "L025",
+            f"{tile!r} is no tile of `wl.shared`",
+            argument=argument,
+            hint="name the allocation; for a view of the same bytes: `tile.reinterpret(dtype)`",
+        )
+    return tile.value
+
+
+@vocabulary
+def shared(
+    shape: Any,
+    dtype: DType,
+    slots: int = 0,
+    swizzle: int | None = None,
+    alias: Shared | Behind | None = None,
+) -> Shared:
     """A tile in the block's shared memory for the whole kernel, or a ring of `slots` of them.
 
     `swizzle` is the span in bytes within which 16-byte chunks are mixed (128, 64, 32, or 0 for
     none); copies and products need it to agree, so by default the widest that divides a row is
     taken.
+
+    With `alias=a` it begins where `a` begins, on the same bytes, with `alias=wl.behind(a)` where
+    `a` ends (or at the next multiple of its own alignment); slot lies on slot, k slots on one where
+    it has k times as many. What is written to one is written over in the other: between uses of
+    the two the kernel synchronises, as between two uses of one.
 
     Shapes: constants.
     Executes: the block, before its roles split.
@@ -326,5 +419,12 @@ def shared(shape: Any, dtype: DType, slots: int = 0, swizzle: int | None = None)
             hint="use 128, 64 or 32, a divisor of the row's bytes, or 0",
         )
     need_top("a shared tile")
-    made = shared_ops.Alloc(dtype=kind, shape=extents, slots=slots, swizzle=swizzle)
+    if alias is None:
+        made = shared_ops.Alloc(dtype=kind, shape=extents, slots=slots, swizzle=swizzle)
+    else:
+        is_behind = isinstance(alias, Behind)
+        base = _need_allocation(alias.tile if isinstance(alias, Behind) else alias, "alias")
+        made = shared_ops.Alias(
+            dtype=kind, shape=extents, slots=slots, swizzle=swizzle, base=base, behind=is_behind
+        )
     return Shared(builder().emit(made))

@@ -28,20 +28,38 @@ def plan_shared_memory(kernel: Kernel, target: Target) -> None:
     lives = _lives(kernel.body)
     placed: list[tuple[int, int, int, int]] = []  # (first use, last use, from byte, to byte)
     total = 0
-    for buffer, (first, last) in sorted(lives.items(), key=lambda item: item[1]):
-        size = _size(buffer)
+    for together, (first, last) in sorted(_together(lives), key=lambda item: item[1]):
+        size, align = _span(together), max(buffer.align for buffer in together)
         busy = sorted((lo, hi) for born, dies, lo, hi in placed if born <= last and first <= dies)
         at = 0
         for lo, hi in busy:
             if at + size <= lo:
                 break
-            at = -(-max(at, hi) // buffer.align) * buffer.align
-        buffer.at = at
+            at = -(-max(at, hi) // align) * align
+        for buffer in together:
+            buffer.at = at + buffer.within
         placed.append((first, last, at, at + size))
         total = max(total, at + size)
     if total > target.shared_per_block:
         raise _too_much(lives, total, target)
     kernel.shared_bytes = total
+
+
+def _together(
+    lives: dict[BufferOp, tuple[int, int]],
+) -> list[tuple[list[BufferOp], tuple[int, int]]]:
+    """Buffers that are placed as one (those of a region), and from when to when one lives."""
+    groups: dict[object, list[BufferOp]] = {}
+    for buffer in lives:
+        groups.setdefault(buffer if buffer.region < 0 else buffer.region, []).append(buffer)
+    return [
+        (group, (min(lives[b][0] for b in group), max(lives[b][1] for b in group)))
+        for group in groups.values()
+    ]
+
+
+def _span(together: list[BufferOp]) -> int:
+    return max(buffer.within + _size(buffer) for buffer in together)
 
 
 def _size(buffer: BufferOp) -> int:
@@ -50,15 +68,16 @@ def _size(buffer: BufferOp) -> int:
 
 def _too_much(buffers: Iterable[BufferOp], total: int, target: Target) -> Error:
     """The report of too large a plan: its parts, largest first, and how much is too much."""
-    parts = sorted(buffers, key=_size, reverse=True)
-    notes = [f"{_size(b):,} bytes: {_part(b)}" for b in parts[:_SHOWN]]
+    groups = [group for group, _ in _together(dict.fromkeys(buffers, (0, 0)))]
+    parts = sorted(groups, key=_span, reverse=True)
+    notes = [f"{_span(group):,} bytes: {_parts(group)}" for group in parts[:_SHOWN]]
     if rest := parts[_SHOWN:]:
-        notes.append(f"{sum(map(_size, rest)):,} bytes: {len(rest)} smaller parts")
-    limit, name = target.shared_per_block, _name(parts[0])
+        notes.append(f"{sum(map(_span, rest)):,} bytes: {len(rest)} smaller parts")
+    limit, name = target.shared_per_block, _name(parts[0][0])
     return error(
         "B001",
         f"a block needs {total:,} bytes of shared memory, and {target} has {limit:,}",
-        parts[0].loc,
+        parts[0][0].loc,
         label=f"`{name}` is the largest part" if name else "the largest part is exchanged here",
         notes=[*notes, f"{total - limit:,} bytes too many"],
         hint="use fewer stages or smaller tiles" if name else "use smaller tiles",
@@ -77,6 +96,12 @@ def _part(buffer: BufferOp) -> str:
     return (
         f"`{name}`, {held}, line {line}" if name else f"{held} that threads exchange, line {line}"
     )
+
+
+def _parts(group: list[BufferOp]) -> str:
+    """The same of buffers that share bytes, each name once."""
+    named = {buffer.result.name: _part(buffer) for buffer in reversed(group)}
+    return "; on the same bytes ".join(reversed(named.values()))
 
 
 def _lives(block: Block) -> dict[BufferOp, tuple[int, int]]:

@@ -248,9 +248,13 @@ class BlockState:
         return f"`{owner.name}[{(address - owner.at) // owner.itemsize}]`"
 
     def buffer_of(self, address: int) -> str:
-        """The buffer that a byte of shared memory lies in, in words."""
+        """The buffer that a byte of shared memory lies in, in words: all, where the kernel has put
+        several there."""
         owner = self.owner_of(address)
-        return f"`{owner.name}`" if owner is not None and owner.name else "shared memory"
+        if owner is None or not owner.name:
+            return "shared memory"
+        names = [b.name for b in self.placed if b.at <= address < b.end and b.shares(owner)]
+        return " or ".join(f"`{name}`" for name in dict.fromkeys(names))
 
     def part_of(self, byte: int) -> str:
         """A byte of shared memory, counted from where its buffer starts, in words."""

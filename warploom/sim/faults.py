@@ -101,13 +101,25 @@ def read_only(m: Batch, op: Op, memory: Memory) -> None:
     m.launch.find(found, op.loc)
 
 
+WRITTEN_OVER = "use the tiles one after the other, or give each bytes of its own"
+
+
 class Origin:
-    """What an access read that nobody had written: places and flags, blocks by `linear`."""
+    """What an access read that nobody had written: places and flags, blocks by `linear`. `over`:
+    another tile on the same bytes was written to since."""
 
-    __slots__ = ("bad", "linear", "loc", "memory", "places")
+    __slots__ = ("bad", "linear", "loc", "memory", "over", "places")
 
-    def __init__(self, m: Batch, op: Op, memory: Memory, places: np.ndarray, bad: np.ndarray):
-        self.loc, self.memory, self.linear = op.loc, memory, m.linear
+    def __init__(
+        self,
+        m: Batch,
+        op: Op,
+        memory: Memory,
+        places: np.ndarray,
+        bad: np.ndarray,
+        over: bool = False,
+    ):
+        self.loc, self.memory, self.linear, self.over = op.loc, memory, m.linear, over
         self.places, self.bad = np.broadcast_arrays(places, bad)
 
     @property
@@ -131,12 +143,19 @@ def unwritten(m: Batch, op: Op, use: str, origin: Origin, loose: np.ndarray) -> 
     if (origin.loc.file, origin.loc.line) != (op.loc.file, op.loc.line):
         spans.append(Span.at(origin.loc, label="read here"))
     element = element_name(origin.memory, origin.first(block))
+    code, done = "M002", "was never written"
+    notes = [f"block {m.launch.name_block(block)}, {element} of {origin.name}"]
+    hint = "write it before it is read, or mask the read"
+    if origin.over:
+        code, done, hint = "M033", "was written over", WRITTEN_OVER
+        names = " and ".join(f"`{name}`" for name in origin.memory.others)
+        notes.append(f"on the same bytes: {names}")
     found = report(
-        "M002",
-        f"`{m.launch.kernel}` uses memory of {origin.name} that was never written",
+        code,
+        f"`{m.launch.kernel}` uses memory of {origin.name} that {done}",
         *spans,
-        notes=(f"block {m.launch.name_block(block)}, {element} of {origin.name}",),
-        hint="write it before it is read, or mask the read",
+        notes=notes,
+        hint=hint,
         block=block,
         tensor=origin.memory.name,
     )

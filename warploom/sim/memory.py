@@ -20,8 +20,10 @@ class Memory:
         "flat",
         "itemsize",
         "limit",
+        "mark",
         "name",
         "origin",
+        "others",
         "pitch",
         "raw",
         "shadow",
@@ -49,6 +51,10 @@ class Memory:
         self.writable = raw.flags.writeable
         # The first element's address in elements, as far as alignment is concerned.
         self.unit = address % 64 // self.itemsize
+        self.mark = (
+            1  # in the shadow of what was written here; other tiles on the bytes have others
+        )
+        self.others: tuple[str, ...] = ()  # their names
         self.shadow: Memory | None = None
         self.spoilt: Any = None  # where unwritten values came from that were stored here
 

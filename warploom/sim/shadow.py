@@ -1,6 +1,7 @@
 """Which bytes of memory have been written. Arrays are taken for written unless they are marked.
 
-A shadow holds one byte for each byte of memory, 1 where written, so that it can be read and written
+A shadow holds one byte for each byte of memory, 1 where written (where shared tiles lie on one
+place, a number for each of them), so that it can be read and written
 through the same plans as the memory itself. Knows no operation.
 """
 
@@ -91,4 +92,9 @@ def shadow_dtype(memory: Memory) -> DType:
 
 def written(memory: Memory) -> int:
     """The state of a written element, as a number of that type."""
-    return WRITTEN[memory.itemsize]
+    return WRITTEN[memory.itemsize] * memory.mark
+
+
+def holds(state: np.ndarray, mark: int) -> np.ndarray:
+    """Which bytes of a shadow have been written, by the tile of a mark (0: by any)."""
+    return state == mark if mark else state != 0

@@ -286,15 +286,17 @@ def read_state(m: Batch, op: Op, at: Place) -> Shadow | None:
     if state is None:
         return None
     good = written(at.memory)
-    flags = get(at._replace(memory=state), good) == good
+    found = get(at._replace(memory=state), good)
+    flags = found == good
     if flags.all():
         return None
-    if at.memory.spoilt is not None:
+    over = bool(at.memory.others) and bool(found[~flags].any())
+    if at.memory.spoilt is not None and not over:
         return Shadow(flags, at.memory.spoilt)
     places = at.plan.elements + at.span.shift
     if at.memory.pitch:
         places = places - m.rows * at.memory.pitch
-    return Shadow(flags, faults.Origin(m, op, at.memory, places, ~flags))
+    return Shadow(flags, faults.Origin(m, op, at.memory, places, ~flags, over))
 
 
 def _chosen(m: Batch, at: Place, predicate: int) -> Shadow | None:

@@ -10,6 +10,7 @@ from warploom.base.diagnostics import Span
 from warploom.base.errors import report
 from warploom.ir.op import Op
 from warploom.sim.barriers import Mbarrier
+from warploom.sim.faults import WRITTEN_OVER
 from warploom.sim.machine import Batch
 
 if TYPE_CHECKING:
@@ -246,14 +247,13 @@ def misaligned(m: Batch, op: Op, message: str, note: str) -> None:
     found(m, op, "M003", message, note, label="this copy")
 
 
-def unwritten(m: Batch, op: Op, use: str, byte: int) -> None:
-    """Shared memory that was never written, or is in flight, and is read asynchronously."""
-    found(
-        m,
-        op,
-        "M002",
-        f"`{m.launch.kernel}` uses memory of {m.state.buffer_of(byte)} before it is written",
-        m.state.part_of(byte),
-        label=use,
-        hint="wait for the copy that fills it",
-    )
+def unwritten(m: Batch, op: Op, use: str, byte: int, over: bool = False) -> None:
+    """Shared memory that was never written, or is in flight, and is read asynchronously. `over`:
+    that another tile on the same bytes was written to since."""
+    what, part = m.state.buffer_of(byte), m.state.part_of(byte)
+    if over:
+        message = f"`{m.launch.kernel}` uses memory of {what} that was written over"
+        found(m, op, "M033", message, part, label=use, hint=WRITTEN_OVER)
+        return
+    message = f"`{m.launch.kernel}` uses memory of {what} before it is written"
+    found(m, op, "M002", message, part, label=use, hint="wait for the copy that fills it")

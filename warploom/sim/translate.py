@@ -30,6 +30,7 @@ from warploom.ir.ops.shared_memory import BufferOp
 from warploom.ir.ops.sync import Fence
 from warploom.ir.ops.wgmma import Mma, MmaRegisters
 from warploom.ir.types import Buffer, Regs, Scalar, Tensor
+from warploom.passes.touches import buffer_of
 from warploom.sim.block_races import block_step
 from warploom.sim.boxes import CHUNK
 from warploom.sim.granularity import shared_cell
@@ -68,6 +69,13 @@ class Placed:
     end: int
     itemsize: int
     buffer: Value
+
+    def shares(self, other: Placed) -> bool:
+        """Whether the kernel has put both on the same bytes, or they are one."""
+        made, its = self.buffer.owner, other.buffer.owner
+        assert isinstance(made, BufferOp)
+        assert isinstance(its, BufferOp)
+        return made is its or made.region == its.region >= 0
 
 
 class Translator:
@@ -123,6 +131,27 @@ class Translator:
         self.shared_bytes = max(self.shared_bytes, _aligned(end))
         self.placed.append(Placed(op.result.name, at, end, op.dtype.bytes, op.result))
         return at
+
+    def on_bytes_of(self, op: BufferOp) -> tuple[str, ...]:
+        """The names of other tiles that the kernel has put on the bytes of a buffer."""
+        found: list[str] = []
+        for other in self.placed:
+            made = other.buffer.owner
+            assert isinstance(made, BufferOp)
+            apart = made.region != op.region or made.content == op.content
+            if op.region >= 0 and not apart and made.at < op.at + op.size and op.at < other.end:
+                found.append(other.name)
+        return tuple(dict.fromkeys(found))
+
+    def mark_of(self, address: Value) -> int:
+        """What the shadow of a tile is marked with, by an address in it; 0 where no other tile
+        lies on its bytes."""
+        try:
+            made = buffer_of(address).owner
+        except ValueError:
+            return 0  # written out by hand
+        assert isinstance(made, BufferOp)
+        return made.content + 1 if made.region >= 0 else 0
 
     @cached_property
     def shared_cell(self) -> int:

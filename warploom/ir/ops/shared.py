@@ -6,6 +6,7 @@ A view moves no data. lower_tiles turns buffers and views into byte addresses.
 from __future__ import annotations
 
 from math import prod
+from typing import TYPE_CHECKING
 
 from warploom.base.dtypes import DType, bf16, boolean, f8e4m3, f8e5m2, f16, f32, i32
 from warploom.ir.layout.shared import SharedLayout
@@ -43,15 +44,14 @@ def single_of(value: Value) -> SharedTile:
     return s
 
 
-@op("shared.alloc", stages=_TILE, effects=(Effect.ALLOCATE,), executes=Actor.BLOCK)
-class Alloc(Op):
-    """`slots` tiles (0: one, without an index) in the block's shared memory for the whole kernel,
-    at top level. `swizzle` is the span in bytes: 0, 32, 64 or 128. Uninitialised."""
+class Allocation(Op):
+    """What both ways to allocate have in common."""
 
-    dtype: DType = attribute()
-    shape: tuple[int, ...] = attribute()
-    slots: int = attribute(default=0)
-    swizzle: int = attribute(default=0)
+    if TYPE_CHECKING:
+        dtype: DType
+        shape: tuple[int, ...]
+        slots: int
+        swizzle: int
 
     def infer(self) -> tuple[Type, ...]:
         check(len(self.shape) >= 1 and all(n >= 1 for n in self.shape), f"shape {self.shape}")
@@ -63,6 +63,34 @@ class Alloc(Op):
             raise
         order = tuple(range(len(self.shape)))
         return (SharedTile(self.dtype, self.shape, layout, order, self.slots),)
+
+
+@op("shared.alloc", stages=_TILE, effects=(Effect.ALLOCATE,), executes=Actor.BLOCK)
+class Alloc(Allocation):
+    """`slots` tiles (0: one, without an index) in the block's shared memory for the whole kernel,
+    at top level. `swizzle` is the span in bytes: 0, 32, 64 or 128. Uninitialised."""
+
+    dtype: DType = attribute()
+    shape: tuple[int, ...] = attribute()
+    slots: int = attribute(default=0)
+    swizzle: int = attribute(default=0)
+
+
+@op("shared.alias", stages=_TILE, effects=(Effect.ALLOCATE,), executes=Actor.BLOCK)
+class Alias(Allocation):
+    """The same on the bytes of another allocation: each slot begins where a slot of `base` begins,
+    or with `behind` where it ends. Where one has k times the slots of the other, k of them in a row
+    lie in the place of one."""
+
+    base: Value = operand()
+    dtype: DType = attribute()
+    shape: tuple[int, ...] = attribute()
+    slots: int = attribute(default=0)
+    swizzle: int = attribute(default=0)
+    behind: bool = attribute(default=False)
+
+    def verify(self) -> None:
+        check(isinstance(self.base.owner, Allocation), f"{self.base} is no allocation")
 
 
 @op("shared.slot", stages=_TILE, executes=Actor.WARP)
@@ -157,6 +185,27 @@ class Reshape(Op):
         check(prod(self.shape) == prod(s.shape) and bool(self.shape), f"{s.shape} as {self.shape}")
         layout = SharedLayout(self.shape, s.dtype.bytes, 0)
         return (SharedTile(s.dtype, self.shape, layout, tuple(range(len(self.shape))), s.slots),)
+
+
+@op("shared.reinterpret", stages=_TILE, executes=Actor.WARP)
+class Reinterpret(Op):
+    """The same bytes as elements of another dtype, of a whole tile (or slots): under any shape of
+    as many bytes without a swizzle, else with the same rows."""
+
+    value: Value = operand()
+    dtype: DType = attribute()
+    shape: tuple[int, ...] = attribute()
+
+    def infer(self) -> tuple[Type, ...]:
+        s = shared_of(self.value)
+        order = tuple(range(len(self.shape)))
+        check(s.layout.shape == s.shape, "a window or turned view is no whole tile")
+        check(s.order == tuple(range(len(s.shape))), "a turned view is no whole tile")
+        layout = SharedLayout(self.shape, self.dtype.bytes, s.layout.swizzle)
+        check(layout.bytes == s.layout.bytes, f"{layout.bytes} bytes of {s.layout.bytes}")
+        same = layout.row_bytes == s.layout.row_bytes
+        check(same or not layout.swizzle, "a swizzled tile keeps its rows")
+        return (SharedTile(self.dtype, self.shape, layout, order, s.slots),)
 
 
 def _check_index(tile: Value, index: Value, axis: int) -> None:

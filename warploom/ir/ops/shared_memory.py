@@ -38,6 +38,10 @@ class BufferOp(Op):
 
     `copies`: one for each replica of the role that makes it, `pitch` bytes apart: what a replica
     exchanges among its warps is its own.
+
+    Buffers of one `region` (from 0) share bytes by the kernel's wish: they are placed together,
+    each `within` bytes from where the region begins. Of these, buffers of one `content` are views
+    of each other; what is written as another content is written over.
     """
 
     dtype: DType = attribute()
@@ -45,6 +49,9 @@ class BufferOp(Op):
     at: int = attribute(default=-1)
     align: int = attribute(default=16)
     copies: int = attribute(default=1)
+    region: int = attribute(default=-1)
+    within: int = attribute(default=0)
+    content: int = attribute(default=0)
 
     @property
     def pitch(self) -> int:
@@ -59,6 +66,7 @@ class BufferOp(Op):
 
     def verify(self) -> None:
         check(self.copies >= 1, f"{self.copies} copies of a buffer")
+        check(self.region < 0 or self.copies == 1, "copies of a buffer that shares its bytes")
 
     def infer(self) -> tuple[Type, ...]:
         return (Buffer(self.dtype, self.elements),)

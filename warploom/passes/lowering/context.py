@@ -21,6 +21,7 @@ from warploom.ir.ops.sync import FenceAsync
 from warploom.ir.ops.tensor import Rows
 from warploom.ir.types import Regs, Scalar, Tensor, Tile
 from warploom.passes.guard_cluster import reaches_peers
+from warploom.passes.place_aliases import AliasPlace, place_aliases
 
 T = TypeVar("T", bound=Op)
 Rule = Callable[["Lowering", Any], None]
@@ -60,10 +61,12 @@ lowers = LoweringRules()
 
 @dataclass(frozen=True, slots=True)
 class SharedPlace:
-    """Where a shared tile or barrier lies: a buffer and the bytes from its start (None: none)."""
+    """Where a shared tile or barrier lies: a buffer and the bytes from its start (None: none).
+    `alias` says where its slots are, if it shares bytes with others."""
 
     buffer: Value
     offset: Value | None
+    alias: AliasPlace | None = None
 
 
 def _tensor_uses(kernel: Kernel) -> dict[Value, set[type[Op]]]:
@@ -95,6 +98,8 @@ class Lowering:
         self.fences = [op for op in walk(kernel.body) if isinstance(op, FenceAsync)]
         self.values: dict[Value, Value] = {}
         self.places: dict[Value, SharedPlace] = {}
+        self.aliases = place_aliases(kernel)
+        self.regions = 1 + max((a.region for a in self.aliases.values()), default=-1)
         self.barrier_makers: dict[Block, OneThread] = {}  # by the block that they stand in
         self.build = Builder(Block())
         self.replicas = 1  # of the role that is being lowered

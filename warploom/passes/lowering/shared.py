@@ -6,6 +6,7 @@ xor of integers here; after this no operation knows of it but by the numbers it 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import gcd
 
 from warploom.base.dtypes import i32, i64
@@ -40,24 +41,61 @@ def address_of(lower: Lowering, view: Value, extra: Value | None = None) -> Valu
 def moved(lower: Lowering, place: SharedPlace, shift: Value) -> SharedPlace:
     """A place some bytes further on."""
     offset = shift if place.offset is None else lower.arith("add", place.offset, shift)
-    return SharedPlace(place.buffer, offset)
+    return replace(place, offset=offset)
 
 
-@lowers(shared.Alloc)
-def alloc(lower: Lowering, op: shared.Alloc) -> None:
-    kind = type_of(op.result)
+@lowers(shared.Alloc, shared.Alias)
+def alloc(lower: Lowering, op: shared.Allocation) -> None:
+    kind, alias = type_of(op.result), lower.aliases.get(op.result)
     total = max(kind.slots, 1) * kind.slot_bytes
+    align, region, within, content = kind.layout.align, -1, 0, 0
+    if alias is not None:
+        total, align = alias.span(kind), alias.align
+        region, within, content = alias.region, alias.within, alias.content
     made = shared_memory.BufferOp(
-        dtype=op.dtype, elements=total // op.dtype.bytes, align=kind.layout.align
+        dtype=op.dtype,
+        elements=total // op.dtype.bytes,
+        align=align,
+        region=region,
+        within=within,
+        content=content,
     )
-    lower.places[op.result] = SharedPlace(lower.build.emit(made, op.result.name or "buffer"), None)
+    buffer = lower.build.emit(made, op.result.name or "buffer")
+    lower.places[op.result] = SharedPlace(buffer, None, alias)
 
 
 @lowers(shared.Slot)
 def slot(lower: Lowering, op: shared.Slot) -> None:
-    size = lower.build.const(type_of(op.buffer).slot_bytes)
-    shift = lower.arith("mul", lower.get(op.index), size)
-    lower.places[op.result] = moved(lower, lower.places[op.buffer], shift)
+    place, index = lower.places[op.buffer], lower.get(op.index)
+    size, alias = lower.build.const(type_of(op.buffer).slot_bytes), place.alias
+    if alias is None or alias.per * type_of(op.buffer).slot_bytes == alias.pitch:
+        shift = lower.arith("mul", index, size)
+    else:
+        per, pitch = lower.build.const(alias.per), lower.build.const(alias.pitch)
+        shift = lower.arith("mul", lower.arith("floordiv", index, per), pitch)
+        inside = lower.arith("mul", lower.arith("mod", index, per), size)
+        shift = lower.arith("add", shift, inside)
+    lower.places[op.result] = moved(lower, place, shift)
+
+
+@lowers(shared.Reinterpret)
+def reinterpret(lower: Lowering, op: shared.Reinterpret) -> None:
+    """Another buffer on the same bytes."""
+    place = lower.places[op.value]
+    base = place.buffer.owner
+    assert isinstance(base, shared_memory.BufferOp)
+    if base.region < 0:
+        base.region, lower.regions = lower.regions, lower.regions + 1
+    made = shared_memory.BufferOp(
+        dtype=op.dtype,
+        elements=base.size // op.dtype.bytes,
+        align=base.align,
+        region=base.region,
+        within=base.within,
+        content=base.content,
+    )
+    buffer = lower.build.emit(made, op.result.name or place.buffer.name)
+    lower.places[op.result] = replace(place, buffer=buffer)
 
 
 @lowers(shared.Permute)

@@ -16,7 +16,7 @@ from warploom.sim.machine import Batch, Slots, Step
 from warploom.sim.memory import Memory
 from warploom.sim.registry import simulates
 from warploom.sim.rules.mbarrier import barrier_at
-from warploom.sim.shadow import written
+from warploom.sim.shadow import holds, written
 
 if TYPE_CHECKING:
     from warploom.sim.translate import Translator
@@ -68,6 +68,7 @@ def places_of(m: Batch, op: bulk.LoadBytes | bulk.StoreBytes, address: int) -> s
 def load_bytes(t: Translator, op: bulk.LoadBytes) -> Step:
     tensor, base = t.slot(op.tensor), t.slot(op.base)
     address, b, copies = t.slot(op.address), t.slot(op.barrier), t.acting
+    mark = t.mark_of(op.address)
 
     def step(s: Slots, m: Batch) -> None:
         barrier = barrier_at(m, op, s[b])
@@ -81,7 +82,8 @@ def load_bytes(t: Translator, op: bulk.LoadBytes) -> Step:
         if m.arena.written is not None:
             chunks_of(m.arena.written)[places] = 0  # in flight from here on
         for _ in range(copies):
-            made = _load(m, op, barrier, _arrival(m, run, places), Moves(run, places))
+            arrive = _arrival(m, run, places, max(mark, 1))
+            made = _load(m, op, barrier, arrive, Moves(run, places))
             m.state.cluster.resident.loads.append(made)
 
     return step
@@ -97,7 +99,7 @@ def _load(
     return Load(m, op, op.bytes, m.state, barrier, arrive, moves)
 
 
-def _arrival(m: Batch, run: Run, places: slice) -> Callable[[], None]:
+def _arrival(m: Batch, run: Run, places: slice, mark: int) -> Callable[[], None]:
     def arrive() -> None:
         memory = run.memory
         chunks_of(m.arena.raw)[places] = chunks_of(memory.flat[run.part].view(np.uint8))
@@ -106,7 +108,7 @@ def _arrival(m: Batch, run: Run, places: slice) -> Callable[[], None]:
             state = np.full(count, written(memory), unit)
             if memory.shadow is not None:
                 state = memory.shadow.flat[run.part]
-            chunks_of(m.arena.written)[places] = chunks_of(state.view(np.uint8))
+            chunks_of(m.arena.written)[places] = chunks_of(state.view(np.uint8) * np.uint8(mark))
 
     return arrive
 
@@ -114,7 +116,7 @@ def _arrival(m: Batch, run: Run, places: slice) -> Callable[[], None]:
 @simulates(bulk.StoreBytes)
 def store_bytes(t: Translator, op: bulk.StoreBytes) -> Step:
     tensor, base, address = t.slot(op.tensor), t.slot(op.base), t.slot(op.address)
-    copies = t.acting
+    copies, mark = t.acting, t.mark_of(op.address)
 
     def step(s: Slots, m: Batch) -> None:
         memory: Memory = s[tensor]
@@ -126,7 +128,7 @@ def store_bytes(t: Translator, op: bulk.StoreBytes) -> Step:
             faults.read_only(m, op, memory)
             return
         for _ in range(copies):
-            read, write = _reading(m, op, memory, places), _writing(op, run)
+            read, write = _reading(m, op, memory, places, mark), _writing(op, run)
             made = Store(m, op, read, write, Moves(run, places))
             m.actor.bulk.open.append(made)
 
@@ -134,14 +136,16 @@ def store_bytes(t: Translator, op: bulk.StoreBytes) -> Step:
 
 
 def _reading(
-    m: Batch, op: bulk.StoreBytes, memory: Memory, places: slice
+    m: Batch, op: bulk.StoreBytes, memory: Memory, places: slice, mark: int
 ) -> Callable[[], np.ndarray]:
     def read() -> np.ndarray:
         if m.arena.written is not None:
-            flags = m.arena.written.reshape(-1, CHUNK)[places]
+            state = m.arena.written.reshape(-1, CHUNK)[places]
+            flags = holds(state, mark)
             if not flags.all():
                 chunk = int((~flags.all(axis=1)).argmax())
-                sync_faults.unwritten(m, op, "is stored here", (places.start + chunk) * CHUNK)
+                first, over = (places.start + chunk) * CHUNK, bool(state[chunk].any())
+                sync_faults.unwritten(m, op, "is stored here", first, over)
         return np.array(chunks_of(m.arena.raw)[places]).view(memory.flat.dtype)
 
     return read

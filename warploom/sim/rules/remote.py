@@ -23,7 +23,7 @@ from warploom.sim.rules.cluster import at_peer, peer
 from warploom.sim.rules.global_memory import get, put
 from warploom.sim.rules.mbarrier import barrier_at
 from warploom.sim.rules.shared_memory import buffer_at
-from warploom.sim.shadow import written
+from warploom.sim.shadow import holds, written
 from warploom.sim.values import dense
 
 if TYPE_CHECKING:
@@ -186,6 +186,7 @@ class Ends:
     def __init__(self, t: Translator, op: remote.CopyBytes) -> None:
         self.op = op
         self.source, self.target = t.slot(op.source), t.slot(op.target)
+        self.marks = t.mark_of(op.source), max(t.mark_of(op.target), 1)
 
     def places(self, s: Slots, m: Batch) -> tuple[BlockState, slice, slice] | None:
         """The peer, and the chunks of shared memory here and there; None after a finding."""
@@ -226,7 +227,7 @@ def copy_bytes(t: Translator, op: remote.CopyBytes) -> Step:
         if target.written is not None:
             chunks_of(target.written)[there] = 0  # in flight from here on
         for _ in range(copies):
-            arrive = _moving(m, op, block, here, there)
+            arrive = _moving(m, op, block, here, there, ends.marks)
             load = Load(m, op, op.bytes, block, barrier, arrive)
             m.state.cluster.resident.loads.append(load)
 
@@ -234,17 +235,25 @@ def copy_bytes(t: Translator, op: remote.CopyBytes) -> Step:
 
 
 def _moving(
-    m: Batch, op: remote.CopyBytes, block: BlockState, here: slice, there: slice
+    m: Batch,
+    op: remote.CopyBytes,
+    block: BlockState,
+    here: slice,
+    there: slice,
+    marks: tuple[int, int],
 ) -> Callable[[], Any]:
     def arrive() -> None:
         source, target = m.arena, block.batch.arena
         chunks_of(target.raw)[there] = chunks_of(source.raw)[here]
         if source.written is not None and target.written is not None:
-            flags = chunks_of(source.written)[here]
-            chunks_of(target.written)[there] = flags
-            known = np.asarray(flags).view(np.uint8).reshape(-1)
+            state = np.asarray(chunks_of(source.written)[here]).view(np.uint8).reshape(-1)
+            known = holds(state, marks[0])
+            chunks_of(target.written)[there] = chunks_of(
+                known.astype(np.uint8) * np.uint8(marks[1])
+            )
             if not known.all():
-                first = here.start * CHUNK + int((known == 0).argmax())
-                sync_faults.unwritten(m, op, "is copied here", first)
+                at = int((~known).argmax())
+                first, over = here.start * CHUNK + at, bool(state[at])
+                sync_faults.unwritten(m, op, "is copied here", first, over)
 
     return arrive

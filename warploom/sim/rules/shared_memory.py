@@ -32,6 +32,8 @@ def buffer(t: Translator, op: shared_memory.BufferOp) -> Step:
         at = first + m.actor.replica * pitch if pitch else first
         memory = buffer_at(m, op, at)
         memory.spoilt = None
+        if op.region >= 0:
+            memory.others = t.on_bytes_of(op)
         s[d] = memory
 
     return step
@@ -45,6 +47,7 @@ def buffer_at(m: Batch, op: shared_memory.BufferOp, at: int) -> Memory:
         memory = Memory(arena.raw, op.dtype, at // op.dtype.bytes, op.result.name, at)
         arena.buffers[op, at] = memory
         memory.pitch, memory.limit = m.pitch // op.dtype.bytes, op.elements
+        memory.mark = op.content + 1
         if arena.written is not None:
             memory.shadow = shadow_memory(arena.written, memory)
     return memory

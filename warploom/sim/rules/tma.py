@@ -27,7 +27,7 @@ from warploom.sim.memory import Memory
 from warploom.sim.registry import simulates
 from warploom.sim.rules.cluster import peer
 from warploom.sim.rules.mbarrier import barrier_at
-from warploom.sim.shadow import written
+from warploom.sim.shadow import holds, written
 from warploom.sim.values import carrier
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class Copy:
         self.op = op
         self.map: TensorMap = t.kernel.maps[op.map]
         self.tensor, self.address = t.slot(op.tensor), t.slot(op.address)
+        self.mark = t.mark_of(op.address)
         self.coordinates = [t.slot(c) for c in op.coordinates]
 
     def place(self, s: Slots, m: Batch) -> tuple[Box, Any, Any] | None:
@@ -119,7 +120,7 @@ def load_box(t: Translator, op: tma.LoadBox) -> Step:
             barrier = barrier_at(m, op, address, block)
             if barrier is not None:
                 for _ in range(copies):
-                    _issue(m, op, block, barrier, *placed, copy.map.nan)
+                    _issue(m, op, block, barrier, placed, copy)
 
     return step
 
@@ -138,22 +139,21 @@ def _issue(
     op: tma.LoadBox,
     block: BlockState,
     barrier: Mbarrier,
-    box: Box,
-    places: Any,
-    reach: Any,
-    nan: bool,
+    placed: tuple[Box, Any, Any],
+    copy: Copy,
 ) -> None:
     """A copy to one block is under way."""
-    there = block.batch
+    there, (box, places, reach) = block.batch, placed
     if there.arena.written is not None:
         chunks_of(there.arena.written)[reach] = 0  # in flight from here on
-    arrive = _arrival(there, box, places, nan)
+    arrive = _arrival(there, box, places, copy)
     load = Load(m, op, box.size, block, barrier, arrive, Moves(box, reach))
     block.cluster.resident.loads.append(load)
 
 
-def _arrival(m: Batch, box: Box, places: Any, nan: bool) -> Callable[[], None]:
-    outside = _not_a_number(box.memory.dtype) if nan else 0
+def _arrival(m: Batch, box: Box, places: Any, copy: Copy) -> Callable[[], None]:
+    outside = _not_a_number(box.memory.dtype) if copy.map.nan else 0
+    mark = max(copy.mark, 1)
 
     def arrive() -> None:
         held = box.gather(box.memory, outside)
@@ -163,7 +163,7 @@ def _arrival(m: Batch, box: Box, places: Any, nan: bool) -> Callable[[], None]:
             state = np.full(box.shape, good, f"u{box.memory.itemsize}")
             if shadow is not None:
                 state = box.gather(shadow, good)
-            chunks_of(m.arena.written)[places] = _chunks(state)
+            chunks_of(m.arena.written)[places] = _chunks(state * state.dtype.type(mark))
 
     return arrive
 
@@ -193,21 +193,25 @@ def store_box(t: Translator, op: tma.StoreBox) -> Step:
             faults.read_only(m, op, box.memory)
             return
         for _ in range(copies):
-            read, write = _reading(m, op, box, places), _writing(op, box)
+            read, write = _reading(m, op, box, places, copy.mark), _writing(op, box)
             made = Store(m, op, read, write, Moves(box, reach))
             m.actor.bulk.open.append(made)
 
     return step
 
 
-def _reading(m: Batch, op: tma.StoreBox, box: Box, places: Any) -> Callable[[], np.ndarray]:
+def _reading(
+    m: Batch, op: tma.StoreBox, box: Box, places: Any, mark: int
+) -> Callable[[], np.ndarray]:
     def read() -> np.ndarray:
         if m.arena.written is not None:
-            flags = m.arena.written.reshape(-1, CHUNK)[places]
+            state = m.arena.written.reshape(-1, CHUNK)[places]
+            flags = holds(state, mark)
             if not flags.all():
                 chunk = int((~flags.all(axis=1)).argmax())
                 first = np.arange(len(m.arena.raw) // CHUNK)[places][chunk] * CHUNK
-                sync_faults.unwritten(m, op, "is stored here", int(first))
+                over = bool(state[chunk].any())
+                sync_faults.unwritten(m, op, "is stored here", int(first), over)
         held = np.array(chunks_of(m.arena.raw)[places])
         return held.view(box.memory.flat.dtype).reshape(box.shape)
 

@@ -29,6 +29,7 @@ from warploom.sim.matrix import (
     unretired,
 )
 from warploom.sim.registry import simulates
+from warploom.sim.shadow import holds
 from warploom.sim.values import dense
 
 if TYPE_CHECKING:
@@ -84,10 +85,11 @@ def right_operand(op: wgmma.Mma | wgmma.MmaRegisters) -> Operand:
 def multiply(t: Translator, op: wgmma.Mma) -> Step:
     begin, a, b, sums = _products(t, op), t.slot(op.a), t.slot(op.b), regs_of(op.acc).dtype
     left, right = left_operand(op), right_operand(op)
+    marks = t.mark_of(op.a), t.mark_of(op.b)
 
     def step(s: Slots, m: Batch) -> None:
-        first = _reading(m, op, left, int(s[a]), op.a_dtype)
-        second = _reading(m, op, right, int(s[b]), op.b_dtype)
+        first = _reading(m, op, left, int(s[a]), op.a_dtype, marks[0])
+        second = _reading(m, op, right, int(s[b]), op.b_dtype, marks[1])
         if first is None or second is None:
             begin(s, m, None)
         else:
@@ -99,11 +101,11 @@ def multiply(t: Translator, op: wgmma.Mma) -> Step:
 @simulates(wgmma.MmaRegisters)
 def multiply_registers(t: Translator, op: wgmma.MmaRegisters) -> Step:
     begin, a, b, sums = _products(t, op), t.slot(op.a), t.slot(op.b), regs_of(op.acc).dtype
-    right = right_operand(op)
+    right, mark = right_operand(op), t.mark_of(op.b)
 
     def step(s: Slots, m: Batch) -> None:
         left = fragment(dense(s[a]), op.block, op.step, op.run, op.a_dtype)
-        second = _reading(m, op, right, int(s[b]), op.b_dtype)
+        second = _reading(m, op, right, int(s[b]), op.b_dtype, mark)
         if second is None:
             begin(s, m, None)
         else:
@@ -113,7 +115,7 @@ def multiply_registers(t: Translator, op: wgmma.MmaRegisters) -> Step:
 
 
 def _reading(
-    m: Batch, op: Op, operand: Operand, address: int, dtype: DType
+    m: Batch, op: Op, operand: Operand, address: int, dtype: DType, mark: int
 ) -> Callable[[], np.ndarray] | None:
     """An operand that is read later; None where it leaves shared memory."""
     at, last = places(operand, address)
@@ -124,13 +126,21 @@ def _reading(
 
     def read() -> np.ndarray:
         raw, written = m.arena.raw, m.arena.written
-        if written is not None and not chunks_of(written).take(at).view(np.uint8).all():
-            flags = written.reshape(-1, CHUNK)[at].all(axis=-1)
-            first = int(at[~flags].min()) * CHUNK
-            sync_faults.unwritten(m, op, "reads it as an operand", first)
+        if written is not None:
+            state = chunks_of(written).take(at).view(np.uint8)
+            if not (holds(state, mark) if mark else state).all():
+                _unwritten(m, op, written, at, mark)
         return elements(raw, operand, at, dtype)
 
     return read
+
+
+def _unwritten(m: Batch, op: Op, written: np.ndarray, at: np.ndarray, mark: int) -> None:
+    """An operand of which something has not been written."""
+    state = written.reshape(-1, CHUNK)[at]
+    bad = ~holds(state, mark).all(axis=-1)
+    first, over = int(at[bad].min()) * CHUNK, bool(state[bad].any())
+    sync_faults.unwritten(m, op, "reads it as an operand", first, over)
 
 
 @simulates(wgmma.Commit)
