@@ -72,6 +72,16 @@ if TYPE_CHECKING:
     from warploom.language.barrier import barrier, fence, fence_async, named_barrier
     from warploom.language.channel import channel
     from warploom.language.cluster import cluster_mask, cluster_rank, cluster_size, cluster_sync
+    from warploom.language.collective import (
+        all_gather,
+        all_reduce,
+        block,
+        broadcast,
+        cluster,
+        grid,
+        reduce,
+        reduce_scatter,
+    )
     from warploom.language.control import range, unroll
     from warploom.language.copy import (
         copy_async,
@@ -86,6 +96,7 @@ if TYPE_CHECKING:
         threads_wait,
     )
     from warploom.language.debug import clock, device_assert, device_print
+    from warploom.language.exchange import exchange
     from warploom.language.flag import signal, wait
     from warploom.language.flagged import flagged
     from warploom.language.function import function
@@ -143,10 +154,13 @@ _MODULES = {
     "language.barrier": "barrier fence fence_async named_barrier",
     "language.channel": "channel",
     "language.cluster": "cluster_mask cluster_rank cluster_size cluster_sync",
+    "language.collective": "all_gather all_reduce block broadcast cluster grid reduce "
+    "reduce_scatter",
     "language.control": "range unroll",
     "language.copy": "copy_async copy_bulk copy_by_threads copy_commit copy_prefetch "
     "copy_wait store_async threads_arrive threads_commit threads_wait",
     "language.debug": "clock device_assert device_print",
+    "language.exchange": "exchange",
     "language.flag": "signal wait",
     "language.flagged": "flagged",
     "language.function": "function",
@@ -197,6 +211,8 @@ __all__ = [
     "Tensor",
     "abs",
     "all",
+    "all_gather",
+    "all_reduce",
     "any",
     "arange",
     "argmax",
@@ -213,11 +229,14 @@ __all__ = [
     "barrier",
     "behind",
     "bf16",
+    "block",
     "boolean",
+    "broadcast",
     "cat",
     "ceil",
     "channel",
     "clock",
+    "cluster",
     "cluster_mask",
     "cluster_rank",
     "cluster_size",
@@ -237,6 +256,7 @@ __all__ = [
     "dot_async",
     "ds",
     "erf",
+    "exchange",
     "exp",
     "exp2",
     "f8e4m3",
@@ -254,6 +274,7 @@ __all__ = [
     "function",
     "gather",
     "graph",
+    "grid",
     "grid_sync",
     "has_gpu",
     "i8",
@@ -280,6 +301,8 @@ __all__ = [
     "ptx",
     "range",
     "rcp",
+    "reduce",
+    "reduce_scatter",
     "role",
     "roles",
     "round",

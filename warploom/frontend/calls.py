@@ -107,6 +107,8 @@ def _language(
     places: list[ast.AST],
 ) -> Any:
     """Call a function of the language; a refusal is placed at the argument that it blames."""
+    outer = frame.building.call
+    frame.building.call = lambda fn, given: inline(frame, fn, given, {}, node)
     try:
         return function(*positional, **named)
     except Refused as refused:
@@ -120,6 +122,8 @@ def _language(
         except TypeError as unfit:
             raise _unfit(frame, node, function, signature, unfit) from None
         raise problem
+    finally:
+        frame.building.call = outer
 
 
 def _python(

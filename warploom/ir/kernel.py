@@ -101,27 +101,30 @@ class TensorMap:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Memory that launches of a kernel keep for each other: a parameter, a tensor of one axis with
-    `fixed` elements and `each` more for every block of the grid, which are zero before the first
-    launch."""
+    """Memory that launches of a kernel keep for each other: a parameter, a row-major tensor of
+    `fixed` rows and `each` more for every block of the grid, each row of the shape `inner`. All is
+    zero before the first launch."""
 
     param: int
     dtype: str
     fixed: int
     each: int
+    inner: tuple[int, ...] = ()
 
-    def elements(self, blocks: int) -> int:
-        """The extent for a grid of so many blocks."""
-        return self.fixed + self.each * blocks
+    def shape(self, blocks: int) -> tuple[int, ...]:
+        """The extents for a grid of so many blocks."""
+        return (self.fixed + self.each * blocks, *self.inner)
 
     def __str__(self) -> str:
-        return f"{self.param}:{self.dtype}:{self.fixed}:{self.each}"
+        inner = "x".join(map(str, self.inner))
+        return f"{self.param}:{self.dtype}:{self.fixed}:{self.each}:{inner}"
 
     @classmethod
     def parse(cls, text: str) -> Kept:
         """Read back what `str` prints."""
-        param, dtype, fixed, each = text.split(":")
-        return cls(int(param), dtype, int(fixed), int(each))
+        param, dtype, fixed, each, inner = text.split(":")
+        extents = tuple(int(n) for n in inner.split("x")) if inner else ()
+        return cls(int(param), dtype, int(fixed), int(each), extents)
 
 
 @dataclass(frozen=True, slots=True)

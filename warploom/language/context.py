@@ -110,6 +110,8 @@ class Building:
     kept: list[Any] = field(default_factory=list)  # tensors behind them, which launches keep
     gatherings: dict[Any, Any] = field(default_factory=dict)  # by role: what all blocks do together
     endings: list[Any] = field(default_factory=list)  # called before the roles, or at the end
+    rooms: dict[Any, Any] = field(default_factory=dict)  # of collectives, by what they hold
+    call: Any = None  # inlines a function of the user's with arguments
     top: Block = field(init=False)
 
     def __post_init__(self) -> None:

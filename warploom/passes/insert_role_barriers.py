@@ -92,6 +92,9 @@ class _Inserter:
                 state = self.one_thread(op, state, ops)
             elif isinstance(op, Split):
                 self.roles(op, state, ops)
+            elif isinstance(op, Barrier) and not op.threads:
+                op = self.barrier(op.why, op)
+                state = state.met()
             else:
                 state = self.meet(op, self.accesses(op), state, ops)
                 if isinstance(op, Atomic) and op.releases:

@@ -21,6 +21,7 @@ from warploom.ir.kernel import Kept
 from warploom.runtime import arrays, driver, memory
 from warploom.runtime.arguments import Arguments
 from warploom.runtime.arrays import View
+from warploom.runtime.dlpack import contiguous
 
 
 class _Kept(ABC):
@@ -48,13 +49,13 @@ class _Kept(ABC):
             held,
             names=(*held.names, *(f"kept {n}" for n in range(count))),
             values=[*held.values, *views],
-            strides=[*held.strides, *[(1,)] * count],
+            strides=[*held.strides, *(contiguous(v.shape) for v in views)],
         )
 
     def _make(self, held: Arguments, blocks: int) -> list[View]:
         found = []
         for number, entry in enumerate(self.entries):
-            array = self._zeros(held, entry.elements(blocks), BY_NAME[entry.dtype].numpy)
+            array = self._zeros(held, entry.shape(blocks), BY_NAME[entry.dtype].numpy)
             found.append(arrays.read(array, f"kept {number}"))
         return found
 
@@ -65,7 +66,7 @@ class _Kept(ABC):
         return False
 
     @abstractmethod
-    def _zeros(self, held: Arguments, count: int, dtype: Any) -> Any:
+    def _zeros(self, held: Arguments, shape: tuple[int, ...], dtype: Any) -> Any:
         """An array of zeros beside these arguments."""
 
 
@@ -88,8 +89,8 @@ class KeptOnHost(_Kept):
             self.clear(values)
             raise
 
-    def _zeros(self, held: Arguments, count: int, dtype: Any) -> Any:
-        return np.zeros(count, dtype)
+    def _zeros(self, held: Arguments, shape: tuple[int, ...], dtype: Any) -> Any:
+        return np.zeros(shape, dtype)
 
 
 class KeptOnGpu(_Kept):
@@ -108,12 +109,12 @@ class KeptOnGpu(_Kept):
         torch: Any = sys.modules.get("torch") if held.source == "torch" else None
         return torch is not None and bool(torch.cuda.is_current_stream_capturing())
 
-    def _zeros(self, held: Arguments, count: int, dtype: Any) -> Any:
+    def _zeros(self, held: Arguments, shape: tuple[int, ...], dtype: Any) -> Any:
         if self._is_captured(held):
             # Zeroed by each replay, in front of the launch: as good as kept.
             torch: Any = sys.modules["torch"]
             kind = getattr(torch, np.dtype(dtype).name)
-            return torch.zeros(count, dtype=kind, device=f"cuda:{self._device}")
-        made = memory.to_device(np.zeros(count, dtype), self._device)
+            return torch.zeros(shape, dtype=kind, device=f"cuda:{self._device}")
+        made = memory.to_device(np.zeros(shape, dtype), self._device)
         driver.synchronize(self._device)
         return made

@@ -14,8 +14,8 @@ SCOPES = ("block", "cluster", "gpu", "system")
 @op("sync.barrier", effects=(Effect.SYNC,), executes=Actor.ROLE)
 class Barrier(Op):
     """All `threads` threads arrive and wait; what they wrote to shared and global memory before is
-    seen by all of them after. `per_replica`: the barrier's number is `id` + the replica's. PTX
-    bar.sync."""
+    seen by all of them after. `per_replica`: the barrier's number is `id` + the replica's. Without
+    `threads` it is the role's, which insert_role_barriers gives its number. PTX bar.sync."""
 
     threads: int = attribute()
     id: int = attribute(default=0)
@@ -24,10 +24,7 @@ class Barrier(Op):
 
     def verify(self) -> None:
         check(0 <= self.id <= 15, f"barrier {self.id}")
-        check(
-            self.threads % 32 == 0 and self.threads > 0,
-            f"{self.threads} threads are not whole warps",
-        )
+        check(self.threads % 32 == 0, f"{self.threads} threads are not whole warps")
 
 
 @op("sync.agree", effects=(Effect.SYNC,), executes=Actor.ROLE)

@@ -1,0 +1,238 @@
+"""Rooms: where the parties of a collective hand their tiles to each other. Every party publishes,
+waits until all have, and reads what each of them brought. Two halves of a room take turns: who
+writes a half anew has waited for a round in which all others had read it.
+
+Knows neither what is made of the tiles nor which parties a user asks for.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from math import prod
+from typing import Any, TypeAlias
+
+from warploom.base.dtypes import DType, bf16, f16, f32, i64
+from warploom.ir.ops import mbarrier, sync
+from warploom.ir.ops import roles as role_ops
+from warploom.language.barrier import Barrier, barrier
+from warploom.language.cluster import cluster_rank, cluster_size
+from warploom.language.context import builder, current
+from warploom.language.copy import store_async
+from warploom.language.flagged import Flagged, flagged
+from warploom.language.gathering import Gathering, block_number, blocks
+from warploom.language.kept import keep
+from warploom.language.roles import RolePlan
+from warploom.language.shared import Shared, shared
+from warploom.language.tensor import ds, load, store, window
+from warploom.language.values import Scalar, Tile, Window
+
+Kind: TypeAlias = tuple[tuple[int, ...], DType]
+"""Shape and dtype of one tile that a party brings."""
+
+
+def meet(why: str) -> None:
+    """All warps of the role meet; which barrier that is, is known when roles are placed."""
+    builder().add(sync.Barrier(threads=0, id=0, why=why))
+
+
+class Room(ABC):
+    """A place for one tile of each kind from each party."""
+
+    parties: int | Scalar
+    rank: int | Scalar
+
+    @abstractmethod
+    def publish(self, tiles: list[Tile]) -> None:
+        """Bring one's tiles, and wait until all parties have."""
+
+    @abstractmethod
+    def part(self, party: Scalar | int) -> list[Tile]:
+        """What a party has brought in this round."""
+
+
+@dataclass(slots=True)
+class _Halves:
+    """Which half of a room the next round takes, and the parity of the phase of its barrier."""
+
+    ring: int
+
+    def next(self) -> tuple[Scalar, Scalar]:
+        """Of the next round."""
+        made = builder().add(role_ops.Position(ring=self.ring, stages=2))
+        return Scalar(made.results[0]), Scalar(made.results[1])
+
+
+def _on_top() -> Any:
+    """Make what belongs to the block ahead of where we are."""
+    return builder().inside(current().top)
+
+
+class BlockRoom(Room):
+    """Replicas of one role of a block, through its shared memory."""
+
+    def __init__(self, kinds: tuple[Kind, ...], plan: RolePlan) -> None:
+        assert plan.replica is not None
+        self.parties, self.rank = plan.replicas, Scalar(plan.replica)
+        self.halves = _Halves(current().ring())
+        self.half: Scalar
+        with _on_top():
+            self.slots = [shared(s, d, slots=2 * plan.replicas, swizzle=0) for s, d in kinds]
+            self.full: Barrier = barrier(2, arrivals=plan.replicas)
+        _name(self.slots, self.full)
+
+    def publish(self, tiles: list[Tile]) -> None:
+        """Store to one's slots of this half, arrive, wait for the others."""
+        self.half, parity = self.halves.next()
+        for slots, tile in zip(self.slots, tiles, strict=True):
+            slots[self._slot(self.rank)].store(tile)
+        self.full[self.half].arrive()
+        self.full[self.half].wait(parity)
+
+    def part(self, party: Scalar | int) -> list[Tile]:
+        """Load a party's slots of this half."""
+        return [slots[self._slot(party)].load() for slots in self.slots]
+
+    def _slot(self, party: Scalar | int) -> Scalar:
+        return self.half * self.parties + party
+
+
+class ClusterRoom(Room):
+    """The blocks of a cluster: each pushes its tiles into the shared memory of all others, whose
+    barriers count the bytes."""
+
+    def __init__(self, kinds: tuple[Kind, ...]) -> None:
+        self.count = cluster_size()
+        self.parties, self.rank = self.count, cluster_rank()
+        self.size = sum(prod(shape) * dtype.bytes for shape, dtype in kinds)
+        self.halves = _Halves(current().ring())
+        self.half: Scalar
+        with _on_top():
+            self.slots = [shared(s, d, slots=2 * self.count, swizzle=0) for s, d in kinds]
+            self.full: Barrier = barrier(2)
+        _name(self.slots, self.full)
+
+    def publish(self, tiles: list[Tile]) -> None:
+        """The announcement stands behind a meeting of all warps: none of them reads a half any more
+        when peers, having got this block's next round, write to it."""
+        self.half, parity = self.halves.next()
+        full = self.full[self.half]
+        others = self.count - 1
+        with builder().one_thread(meet=True):
+            builder().add(mbarrier.Expect(barrier=full.one(), bytes=others * self.size))
+        own = self._slot(self.rank)
+        for step in range(1, others + 1):
+            peer = (self.rank + step) % self.count
+            for slots, tile in zip(self.slots, tiles, strict=True):
+                store_async(slots[own].on(peer), tile, full)
+        for slots, tile in zip(self.slots, tiles, strict=True):
+            slots[own].store(tile)
+        full.wait(parity)
+
+    def part(self, party: Scalar | int) -> list[Tile]:
+        """Load a party's slots of this half."""
+        return [slots[self._slot(party)].load() for slots in self.slots]
+
+    def _slot(self, party: Scalar | int) -> Scalar:
+        return self.half * self.parties + party
+
+
+class ScatterRoom(ClusterRoom):
+    """The blocks of a cluster: each pushes to each, itself among them, the part along the first
+    axis that belongs to it. `kinds` are those of a part."""
+
+    def publish(self, tiles: list[Tile]) -> None:
+        """As in a `ClusterRoom`; ranks are constants here, since parts of tiles are."""
+        self.half, parity = self.halves.next()
+        full, n = self.full[self.half], self.count
+        with builder().one_thread(meet=True):
+            builder().add(mbarrier.Expect(barrier=full.one(), bytes=n * self.size))
+        own = self._slot(self.rank)
+        for peer in range(n):
+            for slots, tile in zip(self.slots, tiles, strict=True):
+                size = tile.shape[0] // n
+                rest = (slice(None),) * (len(tile.shape) - 1)
+                part = tile[(slice(peer * size, (peer + 1) * size), *rest)]
+                store_async(slots[own].on(peer), part, full)
+        full.wait(parity)
+
+
+class GridRoom(Room):
+    """The blocks of the launch, through global memory, behind the counter of the grid."""
+
+    def __init__(self, kinds: tuple[Kind, ...], gathering: Gathering) -> None:
+        self.gathering = gathering
+        self.halves = _Halves(current().ring())
+        self.half: Scalar
+        self.parties, self.rank = blocks(), block_number()
+        self.held = [keep("grid_tiles", d, 0, 2, s if s else (1,)) for s, d in kinds]
+        self.shapes = [s for s, _ in kinds]
+
+    def publish(self, tiles: list[Tile]) -> None:
+        """Store to one's rows of this half, and meet all blocks."""
+        self.parties, self.rank = blocks(), block_number()
+        self.half, _ = self.halves.next()
+        for number, tile in enumerate(tiles):
+            store(self._window(number, self.rank), tile)
+        self.gathering.meet()
+
+    def part(self, party: Scalar | int) -> list[Tile]:
+        """Load a party's rows of this half."""
+        return [load(self._window(number, party)) for number in range(len(self.held))]
+
+    def _window(self, number: int, party: Scalar | int) -> Window:
+        row = self.half * self.parties + party
+        return window(self.held[number], (row, *(ds(0, n) for n in self.shapes[number])))
+
+
+class MailRoom(Room):
+    """The blocks of the launch, by flagged data: one way through memory instead of two."""
+
+    def __init__(self, kinds: tuple[Kind, ...], gathering: Gathering) -> None:
+        self.halves = _Halves(current().ring())
+        self.half: Scalar
+        self.epoch: Scalar
+        self.parties, self.rank = blocks(), block_number()
+        self.kinds = kinds
+        self.count = gathering.count(1)
+        self.held = [keep("grid_mail", i64, 0, 2, s) for s, _ in kinds]
+
+    def boxes(self) -> list[Flagged]:
+        """The words of each kind."""
+        return [
+            flagged(words, carried(dtype))
+            for words, (_, dtype) in zip(self.held, self.kinds, strict=True)
+        ]
+
+    def publish(self, tiles: list[Tile]) -> None:
+        """Whoever sends has met with all warps that received the round before."""
+        self.parties, self.rank = blocks(), block_number()
+        self.half, _ = self.halves.next()
+        # No word of a new room has the first epoch, which is not 0.
+        self.epoch = self.count.first + self.count.next() + 1
+        meet("words of the round before are received, then words are sent again")
+        for number, (box, tile) in enumerate(zip(self.boxes(), tiles, strict=True)):
+            box[self._index(number, self.rank)].send(tile.cast(carried(tile.dtype)), self.epoch)
+
+    def part(self, party: Scalar | int) -> list[Tile]:
+        """Poll a party's words of this half."""
+        found = []
+        for number, (box, (_, dtype)) in enumerate(zip(self.boxes(), self.kinds, strict=True)):
+            found.append(box[self._index(number, party)].receive(self.epoch).cast(dtype))
+        return found
+
+    def _index(self, number: int, party: Scalar | int) -> tuple[Any, ...]:
+        row = self.half * self.parties + party
+        return (row, *(ds(0, n) for n in self.kinds[number][0]))
+
+
+def _name(slots: list[Shared], full: Barrier) -> None:
+    """Names of what the source does not name, for reports."""
+    full.value.name = full.value.name or "collective_full"
+    for held in slots:
+        held.value.name = held.value.name or "collective"
+
+
+def carried(dtype: DType) -> DType:
+    """What a value travels as in a word of flagged data: f32 holds halves."""
+    return f32 if dtype in (f16, bf16) else dtype
