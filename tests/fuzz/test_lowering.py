@@ -6,20 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests.fuzz import gpu, reference
-from tests.fuzz.case import Case
-from tests.fuzz.generator import case_of, cases
+from tests.fuzz.strategies import cases
 from tests.ir.kernels import lowered
 from warploom.ir.printer import print_kernel
 from warploom.sim.program import TensorArg, prepare
-
-
-def bits(array: np.ndarray) -> np.ndarray:
-    """The array's bits; all NaNs alike."""
-    plain = np.ascontiguousarray(array)
-    if plain.dtype.kind not in "iub":
-        plain = np.where(np.isnan(plain), np.nan, plain).astype(plain.dtype)
-    return plain.view(f"u{plain.dtype.itemsize}")
+from warploom.testing.fuzz import machine_gpu as gpu
+from warploom.testing.fuzz import tile_reference as reference
+from warploom.testing.fuzz.tile_case import Case
+from warploom.testing.fuzz.tile_generator import case_of
+from warploom.testing.fuzz.tiles import bits
 
 
 def check(case: Case, *, checked: bool = False) -> None:

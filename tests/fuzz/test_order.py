@@ -8,9 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.fuzz import reference
-from tests.fuzz.case import Case
-from tests.fuzz.generator import case_of
 from warploom.base.target import SM_90A
 from warploom.ir.kernel import walk
 from warploom.ir.layout.layout import LANES, Layout
@@ -22,6 +19,9 @@ from warploom.ir.types import Tile
 from warploom.passes import pipeline
 from warploom.passes.order_tensors import order_tensors
 from warploom.passes.pipeline import lower
+from warploom.testing.fuzz import tile_reference as reference
+from warploom.testing.fuzz.tile_case import Case
+from warploom.testing.fuzz.tile_generator import case_of
 
 
 def holders(layout: Layout, *, first: bool) -> np.ndarray:

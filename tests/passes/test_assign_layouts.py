@@ -5,8 +5,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests.fuzz.case import Case
-from tests.fuzz.generator import case_of, cases
+from tests.fuzz.strategies import cases
 from tests.ir.kernels import Body, argument, tensor
 from tests.passes.text import parsed
 from warploom.base.dtypes import bf16, boolean, f32
@@ -20,6 +19,8 @@ from warploom.ir.ops.control import For, If
 from warploom.ir.types import Tile
 from warploom.ir.verifier import verify_kernel
 from warploom.passes.assign_layouts import assign_layouts
+from warploom.testing.fuzz.tile_case import Case
+from warploom.testing.fuzz.tile_generator import case_of
 
 ELEMENTWISE = (tile.Binary, tile.Unary, tile.Fma, tile.Compare, tile.Select, tile.Cast)
 

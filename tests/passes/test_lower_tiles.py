@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from tests.fuzz.case import Case
 from tests.fuzz.test_lowering import check
 from tests.ir.kernels import Body, argument, lowered, tensor
 from tests.passes.lowering.test_memory import input_of
@@ -17,6 +16,7 @@ from warploom.ir.types import Regs
 from warploom.ir.verifier import verify_kernel
 from warploom.passes.assign_layouts import assign_layouts
 from warploom.passes.lower_tiles import lower_tiles
+from warploom.testing.fuzz.tile_case import Case
 
 
 def machine(body: Body):

@@ -31,6 +31,7 @@ VERBS = (
     Verb("show", "print a kernel at one of its levels: tile, roles, machine, cuda, ptx, sass"),
     Verb("explain", "explain a kernel, an operation or an error code"),
     Verb("check", "check the order of a kernel's examples on the simulator, on many schedules"),
+    Verb("fuzz", "run random kernels and hold what they give against NumPy"),
     Verb("trace", "tell what the roles of a kernel did, when, and what they waited for"),
     Verb("bench", "measure a suite, or judge result files by the bars"),
     Verb("hw", "measure what this GPU can do at most"),

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from tests.fuzz.case import Case
 from tests.fuzz.test_lowering import check
 from tests.ir.kernels import Body, lowered
 from tests.passes.lowering.test_memory import input_of
@@ -11,6 +10,7 @@ from warploom.base.dtypes import DType, bf16, boolean, f32, i32
 from warploom.ir.kernel import walk
 from warploom.ir.ops import lanes, shared_memory, sync, tile
 from warploom.ir.printer import print_kernel
+from warploom.testing.fuzz.tile_case import Case
 
 
 def numbers(shape: tuple[int, ...], dtype: DType) -> np.ndarray:

@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.fuzz import reference
-from tests.fuzz.case import Case, class_of
 from tests.fuzz.test_lowering import check
 from tests.ir.kernels import Body, argument, lowered, tensor
 from warploom.base.dtypes import DType, bf16, boolean, f16, f32, i32, i64
@@ -16,6 +14,8 @@ from warploom.ir.op import Value
 from warploom.ir.ops import global_memory, scalar, tile
 from warploom.ir.ops import tensor as tensors
 from warploom.ir.printer import print_kernel
+from warploom.testing.fuzz import tile_reference as reference
+from warploom.testing.fuzz.tile_case import Case, class_of
 
 
 def copy_kernel(

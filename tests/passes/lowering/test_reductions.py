@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.fuzz.case import Case
-from tests.fuzz.test_lowering import bits, check
+from tests.fuzz.test_lowering import check
 from tests.ir.kernels import Body, lowered
 from tests.passes.lowering.test_exchange import unary
 from tests.passes.lowering.test_memory import input_of
@@ -15,6 +14,8 @@ from warploom.ir.ops import global_memory, lanes, registers, sync, tile
 from warploom.ir.types import Regs
 from warploom.passes.lowering.reductions import identity, xor_masks
 from warploom.sim.program import TensorArg, prepare
+from warploom.testing.fuzz.tile_case import Case
+from warploom.testing.fuzz.tiles import bits
 
 
 def ordered_sum(row: np.ndarray, layout: Layout) -> np.float32:

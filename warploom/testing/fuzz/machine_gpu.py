@@ -65,7 +65,7 @@ class _Mirror:
         low, high = byte_bounds(array)
         count = max(high - low, 1) if array.size else 1
         held = (
-            np.frombuffer((ctypes.c_uint8 * count).from_address(low), np.uint8)
+            np.ctypeslib.as_array((ctypes.c_uint8 * count).from_address(low))
             if array.size
             else np.zeros(1, np.uint8)
         )

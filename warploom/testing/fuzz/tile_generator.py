@@ -13,16 +13,16 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
 
-from tests.fuzz.case import Case, class_of, dtype_of, shape_of
-from tests.ir.kernels import Body
 from warploom.base.dtypes import DType, bf16, boolean, f16, f32, i32, i64
 from warploom.ir.op import Value
 from warploom.ir.ops import scalar, tile
 from warploom.ir.ops import tensor as tensors
 from warploom.ir.ops.control import Yield
+from warploom.ir.ops.scalar import tensor_of
 from warploom.ir.types import Scalar, Tensor
+from warploom.testing.fuzz.body import Body
+from warploom.testing.fuzz.tile_case import Case, class_of, dtype_of, shape_of
 
 EXTENTS = (1, 2, 3, 4, 6, 7, 8, 12, 16, 20, 33, 64)
 MOST = 700  # elements of a tile
@@ -209,24 +209,26 @@ class Generator:
         x = self.pick(self.inputs)
         if self.number(0, 4) == 0:
             lo, hi = self.pick(self.scope.scalars), self.pick(self.scope.scalars)
-            axis = self.number(0, x.type.rank - 1)
+            axis = self.number(0, tensor_of(x).rank - 1)
             x = self.emit(tensors.Rows(tensor=x, lo=lo, hi=hi, axis=axis))
         return x
 
     def load(self) -> None:
         x = self.a_view()
-        rank = x.type.rank
+        rank = tensor_of(x).rank
         shape = self.shape(rank)
         sizes = tuple(None if self.number(0, 4) == 0 else n for n in shape)
         starts = tuple(self.pick(self.scope.scalars) for _ in range(rank))
-        other = self.fresh(x.type.dtype) if self.maybe() else None
+        other = self.fresh(tensor_of(x).dtype) if self.maybe() else None
         op = tile.Load(tensor=x, starts=starts, sizes=sizes, other=other)
         special = x is self.inputs[3] or x.owner is not None
         self.add(self.emit(op), None if special else 8)
 
     def load_scalar(self) -> None:
         z = self.inputs[2]
-        made = self.emit(scalar.Load(tensor=z, indices=(self.pick(self.scope.scalars),)))
+        made = self.emit(
+            scalar.Load(tensor=z, indices=(self.pick(self.scope.scalars),), other=None)
+        )
         self.scope.scalars.append(made)
 
     def scalar_arithmetic(self) -> None:
@@ -358,12 +360,12 @@ class Generator:
             return
         x = self.a_view()
         indices: list[Value] = [at]
-        while len(indices) < x.type.rank:
+        while len(indices) < tensor_of(x).rank:
             same = [t for t in self.scope.tiles if t.type == at.type]
             indices.append(self.pick([*same, *self.scope.scalars]))
         masks = [t for t in self.scope.tiles if dtype_of(t).is_bool and shape_of(t) == shape_of(at)]
         mask = self.pick(masks) if masks and self.maybe() else None
-        other = self.fresh(x.type.dtype) if self.maybe() else None
+        other = self.fresh(tensor_of(x).dtype) if self.maybe() else None
         order = tuple(self.shuffled(indices))
         self.add(self.emit(tile.Gather(tensor=x, indices=order, mask=mask, other=other)))
 
@@ -410,6 +412,7 @@ class Generator:
             tensor=self.outputs[dtype, rank],
             starts=(self.block, *starts),
             sizes=(None, *self.shape(rank)),
+            other=None,
         )
         self.add(self.emit(op))
 
@@ -488,12 +491,6 @@ def _yield(generator: Generator, wanted: list[Any]) -> Any:
 
 def void(_: object) -> None:
     """Nothing."""
-
-
-@st.composite
-def cases(draw: st.DrawFn) -> Case:
-    """Random kernels."""
-    return Generator(lambda low, high: draw(st.integers(low, high))).case()
 
 
 def case_of(seed: int) -> Case:

@@ -31,7 +31,7 @@ class Case:
 def _twin(array: np.ndarray) -> np.ndarray:
     """A copy with the strides, the alignment and the surroundings of the original."""
     low, high = byte_bounds(array)
-    held = np.frombuffer((ctypes.c_uint8 * (high - low)).from_address(low), np.uint8)
+    held = np.ctypeslib.as_array((ctypes.c_uint8 * (high - low)).from_address(low))
     store = np.empty(high - low + 32, np.uint8)
     start = (low - store.ctypes.data) % 16
     store[start : start + high - low] = held

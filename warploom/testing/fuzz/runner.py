@@ -1,0 +1,162 @@
+"""Runs random kernels, tells of those that fail, and makes them smaller. Knows no kernel."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from itertools import count as naturals
+from itertools import islice
+from typing import Any, Protocol
+
+from warploom.base.errors import Error
+from warploom.testing.fuzz.sources import Source
+from warploom.testing.fuzz.tiles import Tiles
+
+SCHEMA = 1
+LEVELS = (1, 2)
+# Of ten seeds that follow each other, those of each family.
+_SHARES = (
+    "tiles",
+    "chain",
+    "tiles",
+    "chain",
+    "tiles",
+    "product",
+    "tiles",
+    "chain",
+    "tiles",
+    "product",
+)
+_TRIES, _TRY_SECONDS = 200, 60.0
+
+
+class Program(Protocol):
+    """A random kernel with inputs and what should come of them."""
+
+    level: int
+    family: str
+
+    def text(self) -> str:
+        """A file that runs it."""
+        ...
+
+    def why(self, device: str, seed: int) -> str:
+        """What is wrong with it, in words; empty where nothing is."""
+        ...
+
+    def smaller(self) -> Iterator[Any]:
+        """Programs that lack something of it."""
+        ...
+
+
+@dataclass
+class Failure:
+    """A kernel that failed: why, and its text, as small as it was made."""
+
+    seed: int
+    level: int
+    family: str
+    why: str
+    text: str
+
+
+@dataclass
+class Result:
+    """What a run of many seeds gave."""
+
+    seed: int
+    count: int
+    device: str
+    ran: Counter[str] = field(default_factory=Counter)
+    failures: list[Failure] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def total(self) -> int:
+        """Kernels that were run."""
+        return sum(self.ran.values())
+
+    def json(self) -> dict[str, Any]:
+        """As plain data, with `schema`."""
+        return {"schema": SCHEMA, **asdict(self), "ran": dict(sorted(self.ran.items()))}
+
+
+def family_of(seed: int) -> str:
+    """Which family the kernel of a seed is of."""
+    return _SHARES[seed % len(_SHARES)]
+
+
+def level_of(seed: int) -> int:
+    """The level of that family."""
+    return 1 if family_of(seed) == "tiles" else 2
+
+
+def program_of(seed: int) -> Program:
+    """The kernel of a seed."""
+    family = family_of(seed)
+    return Tiles(seed) if family == "tiles" else Source.of(family, seed)
+
+
+def tried(program: Program, device: str, seed: int) -> str:
+    """What is wrong with a kernel; an exception counts, whatever it is."""
+    try:
+        return program.why(device, seed)
+    except Error as error:
+        return error.render()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def run(
+    seed: int,
+    count: int,
+    device: str = "sim",
+    levels: tuple[int, ...] = LEVELS,
+    seconds: float = float("inf"),
+    tell: Callable[[Failure | int], None] = lambda heard: None,
+) -> Result:
+    """Run `count` kernels of these levels, those of the seeds from `seed` on, or as many as begin
+    within `seconds`.
+
+    `tell` hears of each failure, and how many have been run.
+    """
+    result, began = Result(seed, count, device), time.monotonic()
+    for number in islice((n for n in naturals(seed) if level_of(n) in levels), count):
+        if time.monotonic() - began >= seconds:
+            break
+        program = program_of(number)
+        result.ran[program.family] += 1
+        if why := tried(program, device, number):
+            least, why = shrunk(program, why, device, number)
+            failure = Failure(number, program.level, program.family, why, least.text())
+            result.failures.append(failure)
+            tell(failure)
+        tell(result.total)
+    result.seconds = round(time.monotonic() - began, 1)
+    return result
+
+
+def shrunk(program: Program, why: str, device: str, seed: int) -> tuple[Program, str]:
+    """A smaller kernel that fails too, and why: parts are left out one by one, as long as that goes
+    on and takes no longer than a minute."""
+    tries, until = 0, time.monotonic() + _TRY_SECONDS
+    again = True
+    while again:
+        again = False
+        for less in program.smaller():
+            tries += 1
+            if tries > _TRIES or time.monotonic() > until:
+                return program, why
+            told = tried(less, device, seed)
+            # A part that cannot be left out is refused: that is another matter.
+            if told and _kind(told) == _kind(why):
+                program, why, again = less, told, True
+                break
+    return program, why
+
+
+def _kind(why: str) -> str:
+    """What a failure begins with: its code, or its first word that says something."""
+    return why.replace("checked, ", "").split(":")[0].split("`")[0].strip().rstrip("0123456789 ")
