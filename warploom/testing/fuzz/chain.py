@@ -22,8 +22,8 @@ FORMS = ("for", "while", "flat")
 @dataclass(frozen=True)
 class Sink:
     """A role that only consumes: `replicas` share a pipe as it deals its items. It folds what it
-    sees, and where it `writes` ("store", "engine") puts each item into a tensor besides. `take`: how
-    it takes items of a pipe; tiles of a channel it receives, or polls for besides."""
+    sees, and where it `writes` ("store", "engine") puts each item into a tensor besides. `take` is
+    how it takes items of a pipe; tiles of a channel it receives, or polls for besides."""
 
     warps: int = 1
     replicas: int = 1
