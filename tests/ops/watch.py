@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.language.test_clusters import passed_on
+from tests.ops.flagged import by_word
 from tests.ops.trial import Case, Trial, spread
 from tests.runtime.test_trace import after_the_other, ring_call
 from tests.runtime.watching import machine_of, run
@@ -62,8 +63,14 @@ def clustered(device):
     return Trial(Watched(call, device.name), pairs)
 
 
+def worded(device):
+    trial = by_word("flagged.take", "f32", 2, "gpu", "f32").make(device)
+    return Trial(Watched(trial.call, device.name), trial.pairs)
+
+
 CASES = [
     *(Case(f"watch.{name}", "", ringed) for name in ("barrier", "arrive", "meet", "end", "delay")),
     Case("watch.flag", "i32", told),
+    Case("watch.words", "i64", worded),
     *(Case(f"watch.{name}", "", clustered, "cluster") for name in ("at", "arrive")),
 ]

@@ -11,6 +11,7 @@ import pytest
 
 import warploom as wl
 from tests.language.test_clusters import passed_on
+from tests.ops import flagged as flagged_cases
 from tests.ops.trial import spread
 from tests.runtime.test_trace import after_the_other, double_call, ring_call
 from tests.runtime.watching import machine_of
@@ -19,7 +20,7 @@ from warploom.codegen.declared import counted, declared
 from warploom.codegen.emitter import emit
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Op
-from warploom.ir.ops import cluster, cp_async, flags, mbarrier, roles, sync, watch
+from warploom.ir.ops import cluster, cp_async, flagged, flags, mbarrier, roles, sync, watch
 from warploom.ir.parser import parse_kernel
 from warploom.ir.printer import print_kernel
 from warploom.ir.verifier import verify_kernel
@@ -32,12 +33,27 @@ SIM = SimDevice()
 FLAGS = after_the_other.launch(2, cooperative=True).call(np.zeros(1, np.int32))
 Y, Z = np.zeros((3, 2, 128), np.float32), np.zeros((3, 2, 128), np.float32)
 CLUSTER = passed_on.launch(2, cluster=2).call(spread("f32", (2, 128)), Y, Z, 3)
-CALLS = [ring_call(SIM, 5)[0], FLAGS, CLUSTER, double_call(SIM)[0], gemm.example_call("pingpong")]
+WORDS = flagged_cases.one.launch(5, cooperative=True).call(
+    np.zeros((1, 5, 101), np.float32),
+    np.zeros((5, 101), np.int64),
+    np.zeros((1, 5, 101), np.float32),
+    KINDS=(wl.f32,),
+    SCOPE="gpu",
+)
+CALLS = [
+    ring_call(SIM, 5)[0],
+    FLAGS,
+    WORDS,
+    CLUSTER,
+    double_call(SIM)[0],
+    gemm.example_call("pingpong"),
+]
 
 # What stands ahead of what.
 AHEAD: dict[type[Op], type[Op]] = {
     mbarrier.Wait: watch.Barrier,
     flags.Poll: watch.Flag,
+    flagged.Take: watch.Words,
     sync.Barrier: watch.Meet,
     sync.Arrive: watch.Meet,
     mbarrier.Arrive: watch.Arrive,

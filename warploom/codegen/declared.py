@@ -207,10 +207,10 @@ def _of(op: Op) -> tuple[tuple[str, int], ...]:
             return (("bar.warp", 1), ("elect", 1))
         case cluster.Sync():
             return (("barrier.cluster", 2),)
-        case watch.Barrier() | watch.Flag() | watch.Meet() | watch.At():
-            return _watched(op)
         case watch.Arrive():
             return (("atom", 3 if op.bytes else 1),)
+        case watch.Barrier() | watch.Flag() | watch.Words() | watch.Meet() | watch.At():
+            return _watched(op)
     if isinstance(op, ptx.ComputeRegisters | ptx.ActRegisters):
         kinds = Counter(_kind(_BEFORE.sub("", s)) for s in re.split(r"[;{}\n]", op.text))
         count = _registers(op.inputs[0])
@@ -224,7 +224,7 @@ def _of(op: Op) -> tuple[tuple[str, int], ...]:
 
 
 def _watched(
-    op: watch.Barrier | watch.Flag | watch.Meet | watch.At,
+    op: watch.Barrier | watch.Flag | watch.Words | watch.Meet | watch.At,
 ) -> tuple[tuple[str, int], ...]:
     """A wait that can be left: its polls, the votes on these, and the way out."""
     own = (("atom", 1),) if isinstance(op, watch.Meet | watch.At) else ()
@@ -235,7 +235,9 @@ def _watched(
     ):
         return own
     votes = 0 if op.alone else 1 if isinstance(op, watch.At) else 2
-    return (*own, ("vote", votes), ("wgmma.sync", int(op.drains)), ("atom", 3), ("fence", 1))
+    each = _registers(op.offset) if isinstance(op, watch.Words) else 1
+    out = (("vote", votes), ("wgmma.sync", int(op.drains)), ("atom", 3), ("fence", 1))
+    return (*own, *((kind, each * count) for kind, count in out))
 
 
 def _registers(value: Value) -> int:

@@ -12,15 +12,16 @@ from warploom.codegen import async_helpers
 from warploom.codegen.prelude import INLINE, Helper, Prelude
 from warploom.ir import watch as words
 
-# Accesses to the notes. They order nothing: what a launch computes is ordered as without them.
+# Accesses to the notes (volatile is relaxed for the whole system). They order nothing: what a
+# launch computes is ordered as without them.
 _WORDS = f"""
 {INLINE} long long watch_word(const long long* at) {{
   long long found;
-  asm volatile("ld.relaxed.gpu.global.s64 %0, [%1];" : "=l"(found) : "l"(at) : "memory");
+  asm volatile("ld.volatile.global.s64 %0, [%1];" : "=l"(found) : "l"(at) : "memory");
   return found;
 }}
 {INLINE} void watch_set(long long* at, long long value) {{
-  asm volatile("st.relaxed.gpu.global.s64 [%0], %1;" :: "l"(at), "l"(value) : "memory");
+  asm volatile("st.volatile.global.s64 [%0], %1;" :: "l"(at), "l"(value) : "memory");
 }}
 {INLINE} long long watch_add(long long* at, long long value) {{
   long long before;
@@ -64,6 +65,15 @@ _HERE = f"""
 # The first thread that leaves a block (`KEEPER`) stays until all others have gone, or stops the
 # launch. In a cluster all stay: a block must not be reached after its end.
 _LEAVE = f"""
+{INLINE} void watch_saw(long long* section, int place, long long a, long long b, long long seen) {{
+  if (!section) return;
+  long long* row = watch_row(section);
+  if (watch_word(row) & 1) return;
+  watch_set(row + 1, a);
+  watch_set(row + 2, b);
+  watch_set(row + 3, seen);
+  watch_set(row, 2 * place + 1);
+}}
 template <int X, int Y, int Z>
 {INLINE} bool watch_gone(long long* watch, int size, int words, int threads) {{
   for (int rank = 0; rank < X * Y * Z; rank++) {{
@@ -92,13 +102,7 @@ template <bool DRAIN, int X, int Y, int Z>
   if (DRAIN) asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
   watch_set(watch + {words.STOPPED}, 1);
   if (section) {{
-    long long* row = watch_row(section);
-    if (!(watch_word(row) & 1)) {{
-      watch_set(row + 1, a);
-      watch_set(row + 2, b);
-      watch_set(row + 3, seen);
-      watch_set(row, 2 * place + 1);
-    }}
+    watch_saw(section, place, a, b, seen);
     watch_add(section + {words.GONE}, 1);
     bool keeper = !watch_swap(section + {words.KEEPER}, 1);
     if (keeper || X * Y * Z > 1) watch_stop<X, Y, Z>(watch, section, size, words, threads, keeper);
@@ -152,11 +156,30 @@ template <bool WARP, bool DRAIN, int X, int Y, int Z>
   bool come;
   int found;
   do {{
-    asm volatile("ld.relaxed.sys.global.s32 %0, [%1];" : "=r"(found) : "l"(at) : "memory");
+    asm volatile("ld.volatile.global.s32 %0, [%1];" : "=r"(found) : "l"(at) : "memory");
     come = watch_all<WARP>((int)((unsigned)found - (unsigned)least) >= 0);
   }} while (!come && !watch_over<WARP>(watch, since));
   if (come) return;
   watch_leave<DRAIN, X, Y, Z>(watch, section, size, words, threads, place, element, least, found);
+}}
+"""
+
+# The element of a word with the epoch; one that the thread does not want counts as come.
+_WANTED = f"""
+template <bool WARP, bool DRAIN, int X, int Y, int Z>
+{INLINE} void watch_wanted(long long* watch, int size, int words, int threads, int place,
+    const long long* at, int epoch, long long element, bool wants) {{
+  long long* section = watch_section(watch, size, words, watch_this_block());
+  long long since = clock_ns();
+  bool come;
+  int found = 0;
+  do {{
+    if (wants) found = (int)(watch_word(at) >> 32);
+    come = watch_all<WARP>(!wants || found == epoch);
+  }} while (!come && !watch_over<WARP>(watch, since));
+  if (come) return;
+  if (wants && found != epoch) watch_saw(section, place, element, epoch, (u32)found);
+  watch_leave<DRAIN, X, Y, Z>(watch, section, size, words, threads, place, element, epoch, 0);
 }}
 """
 
@@ -251,6 +274,7 @@ _PARTS = {
     "leave": (_LEAVE, ("words", "peer")),
     "barrier": (_BARRIER, ("here", "leave")),
     "flag": (_FLAG, ("here", "leave")),
+    "wanted": (_WANTED, ("leave",)),
     "meet": (_MEET, ("here", "leave")),
     "arrive": (_ARRIVE, ("words",)),
     "peer": (_PEER, ()),

@@ -18,6 +18,7 @@ from warploom.ir.op import Block, Loc, Op, Value
 from warploom.ir.ops import (
     cluster,
     cp_async,
+    flagged,
     flags,
     mbarrier,
     roles,
@@ -33,7 +34,16 @@ from warploom.ir.types import Scalar, Tensor, TensorClass
 # What the other roles see of a role: its arrivals, and the waits in which it may stand still.
 _PLACES = (
     *(mbarrier.Wait, mbarrier.Arrive, mbarrier.Expect, cluster.Arrive, cp_async.Arrive),
-    *(flags.Poll, flags.Post, sync.Barrier, sync.Agree, sync.Arrive, cluster.Sync),
+    *(
+        flags.Poll,
+        flags.Post,
+        flagged.Put,
+        flagged.Take,
+        sync.Barrier,
+        sync.Agree,
+        sync.Arrive,
+        cluster.Sync,
+    ),
 )
 
 
@@ -146,6 +156,11 @@ class _Watch:
             case flags.Poll():
                 held = {name: getattr(op, name) for name in ("tensor", "base", "target")}
                 self.add(build, watch.Flag, **held, predicate=op.predicate, **self.who)
+            case flagged.Take():
+                names = ("tensor", "base", "offset", "epoch", "predicate")
+                held = {name: getattr(op, name) for name in names}
+                held["long"] = op.behind is not None
+                self.add(build, watch.Words, **held, **self.who)
             case sync.Barrier():
                 self.meet(build, op, True, op.per_replica)
             case sync.Agree() if op.threads > 32:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from warploom.base.diagnostics import Report
-from warploom.base.dtypes import i32
+from warploom.base.dtypes import i32, i64
 from warploom.ir import cluster as clusters
 from warploom.ir import watch as words
 from warploom.ir.kernel import Kernel, walk
@@ -30,14 +30,15 @@ from warploom.sim.deadlock import deadlock
 from warploom.sim.machine import Arena, Batch, Launch
 from warploom.sim.memory import Memory
 from warploom.sim.rules.cluster import Together
+from warploom.sim.rules.flagged import Words, WordsWait
 from warploom.sim.rules.flags import FlagWait
 from warploom.sim.rules.mbarrier import BarrierWait
 from warploom.sim.rules.sync import Meeting
 from warploom.sim.translate import Translator
 
 _SLOT_BYTES = 8
-_KINDS = (watch.Barrier, watch.Flag, watch.Meet, watch.At)
-_Waits: TypeAlias = watch.Barrier | watch.Flag | watch.Meet | watch.At
+_KINDS = (watch.Barrier, watch.Flag, watch.Words, watch.Meet, watch.At)
+_Waits: TypeAlias = watch.Barrier | watch.Flag | watch.Words | watch.Meet | watch.At
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +184,11 @@ class Stopped:
             case watch.Flag():
                 raw = np.array([seen], np.int32).view(np.uint8)
                 return FlagWait(op, Memory(raw, i32, -a, op.tensor.name), 0, b)
+            case watch.Words():
+                held, count = np.int64(seen & 0xFFFFFFFF) << 32, 1 + (seen >> 32)
+                memory = Memory(np.array([held]).view(np.uint8), i64, -a, op.tensor.name)
+                places = np.zeros(count, np.int64)
+                return WordsWait(op, Words(memory, places, places == 0, long=False), b)
             case watch.Meet():
                 at = words.HEAD + int(state.batch.linear[0]) * self.size + words.COME + a
                 come = int(self.notes[at]) % op.threads

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from warploom.codegen import watch_helpers
 from warploom.codegen.registry import emits
-from warploom.codegen.rules.global_memory import element_at
-from warploom.codegen.state import Emitter
+from warploom.codegen.rules.global_memory import element_at, pointer
+from warploom.codegen.state import Emitter, extents_of
 from warploom.ir import watch as words
 from warploom.ir.op import Value
 from warploom.ir.ops import watch as ops
 
 _SLOT_BYTES = 8
-_Noting = ops.Barrier | ops.Flag | ops.Meet | ops.Arrive | ops.At | ops.End
+_Noting = ops.Barrier | ops.Flag | ops.Words | ops.Meet | ops.Arrive | ops.At | ops.End
 
 
 def _notes(out: Emitter, op: _Noting) -> str:
@@ -20,7 +20,7 @@ def _notes(out: Emitter, op: _Noting) -> str:
     return f"{out.scalar(op.watch)}, {out.extents[(op.watch, 0)]}, {size}"
 
 
-def _who(op: ops.Barrier | ops.Flag | ops.Meet | ops.At) -> str:
+def _who(op: ops.Barrier | ops.Flag | ops.Words | ops.Meet | ops.At) -> str:
     """Whether whole warps come here, whether products may be under way, and the cluster."""
     sizes = ", ".join(map(str, op.cluster))
     return f"<{_bool(not op.alone)}, {_bool(op.drains)}, {sizes}>"
@@ -50,6 +50,19 @@ def flag(out: Emitter, op: ops.Flag) -> None:
     held = f"{_notes(out, op)}, {32 * op.warps}, {op.place}, {element}, {target}"
     call = f"{name}{_who(op)}({held}, {out.scalar(op.base)});"
     out.lines.add(call if op.predicate is None else f"if ({out.scalar(op.predicate)}) {call}")
+
+
+@emits(ops.Words)
+def wanted(out: Emitter, op: ops.Words) -> None:
+    name = watch_helpers.use(out.prelude, "wanted")
+    guarded = [] if op.predicate is None else [out.place(op.predicate)]
+    found = out.walk(extents_of(op.offset), out.place(op.offset), *guarded)
+    where, *wants = found.registers
+    element = f"{out.scalar(op.base)} + {where}"
+    at = f"{pointer(out, op)} + {where}" + (" + 1" if op.long else "")
+    held = f"{_notes(out, op)}, {32 * op.warps}, {op.place}, {at}, {out.scalar(op.epoch)}"
+    call = f"{name}{_who(op)}({held}, {element}, {wants[0] if wants else 'true'});"
+    out.lines.add(f"{found.header}{call}")
 
 
 @emits(ops.Meet)

@@ -16,7 +16,9 @@ from __future__ import annotations
 
 from warploom.base.dtypes import i32, i64
 from warploom.ir.op import Actor, Effect, Op, Stage, Value, attribute, check, op, operand, optional
+from warploom.ir.ops.global_memory import check_access
 from warploom.ir.ops.mbarrier import barrier_of
+from warploom.ir.ops.registers import regs_of
 from warploom.ir.ops.scalar import scalar_of, tensor_of
 from warploom.ir.types import Tensor
 
@@ -80,6 +82,35 @@ class Flag(Op):
         _watch_of(self.watch, self.warps, self.barriers)
         check(tensor_of(self.tensor).dtype == i32, "flags are i32")
         _i32(self.target)
+
+
+@op("watch.words", stages=Stage.MACHINE, effects=_NOTES)
+class Words(Op):
+    """Until each of the words that a `flagged.take` wants has the epoch, without order. `long`:
+    the epoch stands in the second element of a word."""
+
+    axis = 0
+    vec = 1
+
+    watch: Value = operand()
+    tensor: Value = operand()
+    base: Value = operand()
+    offset: Value = operand()
+    epoch: Value = operand()
+    predicate: Value | None = optional()
+    warps: int = attribute()
+    barriers: int = attribute()
+    place: int = attribute()
+    long: bool = attribute(default=False)
+    drains: bool = attribute(default=False)
+    alone: bool = attribute(default=False)
+    cluster: tuple[int, ...] = attribute(default=(1, 1, 1))
+
+    def verify(self) -> None:
+        _watch_of(self.watch, self.warps, self.barriers)
+        check(tensor_of(self.tensor).dtype == i64, "words are i64")
+        _i32(self.epoch)
+        check_access(self.offset, self.predicate, regs_of(self.offset).extents, 0, 1)
 
 
 @op("watch.meet", stages=Stage.MACHINE, effects=_NOTES, executes=Actor.ROLE)

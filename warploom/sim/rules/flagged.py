@@ -9,7 +9,7 @@ import numpy as np
 
 from warploom.base.dtypes import DType
 from warploom.ir.op import Op
-from warploom.ir.ops import flagged
+from warploom.ir.ops import flagged, watch
 from warploom.sim import faults
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.memory import Memory
@@ -51,7 +51,9 @@ class Words:
 class Access:
     """How an operation finds its words."""
 
-    def __init__(self, t: Translator, op: flagged.Put | flagged.Look | flagged.Take) -> None:
+    def __init__(
+        self, t: Translator, op: flagged.Put | flagged.Look | flagged.Take | watch.Words
+    ) -> None:
         self.op, self.long = op, _is_long(op)
         self.place = Global(t, op).place
 
@@ -66,10 +68,10 @@ class Access:
         return Words(at.memory, places, flags, self.long)
 
 
-def _is_long(op: flagged.Put | flagged.Look | flagged.Take) -> bool:
+def _is_long(op: flagged.Put | flagged.Look | flagged.Take | watch.Words) -> bool:
     if isinstance(op, flagged.Put):
         return op.second is not None
-    return op.long if isinstance(op, flagged.Look) else op.behind is not None
+    return op.long if isinstance(op, flagged.Look | watch.Words) else op.behind is not None
 
 
 def _bits(array: np.ndarray) -> np.ndarray:
@@ -163,13 +165,26 @@ class WordsWait(AtTensor):
         self.missing[taken] = False
         return not self.missing.any()
 
+    @property
+    def count(self) -> int:
+        """How many are missing."""
+        return int(self.missing.sum())
+
+    @property
+    def first(self) -> int:
+        """The element of the first that is missing."""
+        return int(self.places.places[self.missing][0]) - self.places.memory.origin
+
+    @property
+    def held(self) -> int:
+        """The epoch that it has."""
+        return int(Words.epoch(self.places.high(self.places.places[self.missing][:1]))[0])
+
     def words(self) -> str:
-        memory, at = self.places.memory, self.places.places[self.missing]
-        held = int(Words.epoch(self.places.high(at[:1]))[0])
-        more = f" (and {at.size - 1} more)" if at.size > 1 else ""
+        more = f" (and {self.count - 1} more)" if self.count > 1 else ""
         return (
-            f"element {int(at[0]) - memory.origin} of `{memory.name}`{more} to have the epoch "
-            f"{self.epoch}: it has {held}, and nobody who runs will send it"
+            f"element {self.first} of `{self.places.memory.name}`{more} to have the epoch "
+            f"{self.epoch}: it has {self.held}, and nobody who runs will send it"
         )
 
     def values(self, kinds: tuple[DType, ...]) -> list[np.ndarray]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from warploom.base.dtypes import Kind
-from warploom.ir.ops import flagged, global_memory
+from warploom.ir.ops import flagged, global_memory, watch
 from warploom.ir.ops.scalar import scalar_of
 from warploom.sim import faults
 from warploom.sim.accesses import Place, guard, locate, masked
@@ -29,6 +29,7 @@ Access: TypeAlias = (
     | flagged.Put
     | flagged.Look
     | flagged.Take
+    | watch.Words
 )
 
 

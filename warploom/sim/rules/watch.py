@@ -4,7 +4,7 @@ limit gives up, and with it all others. Warps of a role are noted together."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from warploom.sim.barriers import Mbarrier
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.memory import Memory
 from warploom.sim.registry import simulates
+from warploom.sim.rules.flagged import Access, WordsWait
 from warploom.sim.rules.flags import FlagWait, element_of
 from warploom.sim.rules.mbarrier import BarrierWait
 from warploom.sim.rules.sync import AtNamed
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from warploom.sim.translate import Translator
 
 _SLOT_BYTES = 8
+Noted: TypeAlias = tuple[int, int, int]  # what is waited for, and what is seen there
+_Ops: TypeAlias = watch.Barrier | watch.Flag | watch.Words | watch.Meet | watch.At | watch.End
 
 
 class Notes:
@@ -66,9 +69,7 @@ class Watched:
 
     __slots__ = ("acting", "firsts", "op", "size", "slot")
 
-    def __init__(
-        self, t: Translator, op: watch.Barrier | watch.Flag | watch.Meet | watch.At | watch.End
-    ) -> None:
+    def __init__(self, t: Translator, op: _Ops) -> None:
         self.op, self.slot, self.acting = op, t.slot(op.watch), t.acting
         self.size = words.words(op.warps, op.barriers)
         split = split_of(t.kernel)
@@ -84,15 +85,16 @@ class Watched:
         """The first warp of the actor."""
         return self.firsts[m.actor.role] + m.actor.replica * m.actor.warps
 
-    def until(self, s: Slots, m: Batch, wait: Wait, a: int, b: int, seen: Callable[[], int]) -> Run:
+    def until(self, s: Slots, m: Batch, wait: Wait, noted: Callable[[], Noted]) -> Run:
         """Wait with a limit; an actor for which nothing comes notes it and leaves."""
         assert not isinstance(self.op, watch.End)
         notes = self.notes(s, m)
+        a, b, _ = noted()
         notes.row(self.first(m), self.op.place, a, b)
         if not wait.ready():
             yield Limited(wait, lambda: notes.stopped)
         if not wait.ready():
-            self.leave(notes, m, a, b, seen())
+            self.leave(notes, m, *noted())
 
     def leave(self, notes: Notes, m: Batch, a: int, b: int, seen: int) -> None:
         """Let the actor leave the kernel here."""
@@ -126,7 +128,7 @@ def barrier(t: Translator, op: watch.Barrier) -> Step:
         parity = int(s[p]) & 1
         number = index_of(op, s, offset) if op.first >= 0 else -1 - address
         wait = BarrierWait(m, op, found, s[a], parity)
-        yield from held.until(s, m, wait, number, parity, lambda: word_of(found))
+        yield from held.until(s, m, wait, lambda: (number, parity, word_of(found)))
 
     return Resumable(start)
 
@@ -147,7 +149,25 @@ def flag(t: Translator, op: watch.Flag) -> Step:
         memory, at = found
         wait = FlagWait(op, memory, at, int(s[target]))
         element = at - memory.origin
-        yield from held.until(s, m, wait, element, wait.target, lambda: int(memory.flat[at]))
+        noted = (element, wait.target)
+        yield from held.until(s, m, wait, lambda: (*noted, int(memory.flat[at])))
+
+    return Resumable(start)
+
+
+@simulates(watch.Words)
+def wanted(t: Translator, op: watch.Words) -> Step:
+    held, access, epoch = Watched(t, op), Access(t, op), t.slot(op.epoch)
+
+    def start(s: Slots, m: Batch) -> Run:
+        wait = WordsWait(op, access.words(s, m), int(np.int32(s[epoch])))
+
+        def noted() -> Noted:
+            """The first that is missing, its epoch, and how many more there are."""
+            return wait.first, wait.epoch, (wait.count - 1) << 32 | wait.held & 0xFFFFFFFF
+
+        if not wait.ready():
+            yield from held.until(s, m, wait, noted)
 
     return Resumable(start)
 
@@ -182,7 +202,7 @@ def meet(t: Translator, op: watch.Meet) -> Step:
         number = op.id + (m.actor.replica if op.per_replica else 0)
         wait = Come(op, notes, number, notes.add(words.COME + number, held.acting))
         if op.waits:
-            yield from held.until(s, m, wait, number, op.threads, lambda: 0)
+            yield from held.until(s, m, wait, lambda: (number, op.threads, 0))
 
     return Resumable(start)
 
