@@ -28,6 +28,9 @@ MISTAKES = {
     "F027 threads": "wl.threads_wait(n)",
     "T015 arrive": "wl.threads_arrive(tile)",
     "P050": "wl.ptx('membar.gl;', inputs=wl.thread_id())",
+    "P051": "t = wl.ptx('{ .reg .b32 a; @p atom.global.add.u32 a, [%1], 1; mov.b32 %0, a; }', "
+    "wl.i32, wl.thread_id())",
+    "P051 sync": "wl.ptx('bar.sync 0;', inputs=wl.thread_id(), effects='memory')",
     "T015 ptx effects": "wl.ptx('membar.gl;', inputs=wl.thread_id(), effects='io')",
     "T015 ptx inputs": "t = wl.ptx('mov.u32 %0, %clock;', wl.i32, n)",
     "T015 ptx text": "t = wl.ptx(n, wl.i32, wl.thread_id())",

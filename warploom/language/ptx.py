@@ -4,6 +4,7 @@ simulator."""
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +16,10 @@ from warploom.language.context import Refused, builder, need_all_threads, vocabu
 from warploom.language.values import Arithmetic, Scalar, Tile, kind_of, need_dtype, operand
 
 _EFFECTS = ("memory", "sync")
+# First words of instructions that touch memory, or order threads and what they do to it.
+_TOUCH = {"ld", "ldu", "st", "red", "atom", "cp", "multimem", "discard", "tensormap", "stmatrix"}
+_TOUCH |= {"ldmatrix", "applypriority"}
+_ORDER = {"bar", "barrier", "mbarrier", "fence", "membar", "griddepcontrol", "setmaxnreg", "wgmma"}
 
 
 @vocabulary
@@ -29,8 +34,9 @@ def ptx(
 
     `text` names operands `%0`, `%1`, …: outputs first, then inputs; registers of 16, 32 or 64 bits.
     Without `effects` it depends on its inputs only, and may be moved, merged or dropped; with
-    "memory" or "sync" it stays where it is. `model` takes a NumPy array for each input and gives
-    the outputs: the simulator runs it, and refuses inline PTX without one.
+    "memory" or "sync" it stays where it is, and what touches memory or synchronises needs them.
+    `model` takes a NumPy array for each input and gives the outputs: the simulator runs it, and
+    refuses inline PTX without one.
 
     Shapes: inputs are tiles of one shape, at least one, and scalars; outputs have that shape.
     Executes: every thread on its own elements (copies of an element that several threads hold too).
@@ -41,13 +47,15 @@ def ptx(
     if not isinstance(text, str) or not text.strip():
         raise Refused("T015", f"PTX is a text, not {kind_of(text)}", argument="text")
     made = tuple(need_dtype(d, "outputs") for d in _several(outputs))
-    acts = _effects(effects)
+    declared = _effects(effects)
+    acts = bool(declared)
     if not made and not acts:
         raise Refused(
             "P050",
             "this PTX has neither outputs nor effects, so it would be dropped",
             hint='declare what it does: `effects="memory"` or `effects="sync"`',
         )
+    _need_declared(text, declared)
     values = _operands(_several(inputs))
     for dtype in (*made, *(core.dtype_of(v) for v in values)):
         if dtype not in ptx_ops.OPERANDS:
@@ -64,12 +72,31 @@ def _several(given: Any) -> tuple[Any, ...]:
     return tuple(given) if isinstance(given, tuple | list) else (given,)
 
 
-def _effects(given: Any) -> bool:
+def _need_declared(text: str, declared: Sequence[str]) -> None:
+    """Refuse an instruction with an effect that is not declared, by its name."""
+    for statement in re.split(r"[;{}\n]", text):
+        found = re.match(r"\s*(?:@!?[\w%]+\s+)?(?:[\w$]+:\s*)?([a-z]+)((?:\.[\w:]+)*)", statement)
+        word = found[1] if found else ""
+        lacks = "memory" if word in _TOUCH else "sync" if word in _ORDER else ""
+        # A fence is of memory too: either word keeps it where it is.
+        fences = word in ("fence", "membar")
+        if found is None or not lacks or lacks in declared or (fences and "memory" in declared):
+            continue
+        does = "touches memory" if lacks == "memory" else "synchronises"
+        raise Refused(
+            "P051",
+            f"`{word}{found[2]}` {does}, and this PTX does not declare it",
+            argument="effects",
+            hint=f'`effects="{lacks}"`: it then stays where it is',
+        )
+
+
+def _effects(given: Any) -> tuple[str, ...]:
     words = (given,) if isinstance(given, str) else tuple(given)
     for word in words:
         if word not in _EFFECTS:
             raise Refused("T015", '`effects` are "memory" and "sync"', argument="effects")
-    return bool(words)
+    return words
 
 
 def _operands(given: tuple[Any, ...]) -> tuple[Value, ...]:

@@ -63,6 +63,8 @@ class Explored:
         """One line: what was visited and what it means."""
         kind = "inequivalent interleaving" if self.reduced else "interleaving"
         number = f"{self.interleavings:,} {kind}{'s' * (self.interleavings != 1)}"
+        if self.distinct > 1:
+            number += f" of {self.distinct:,} groups of blocks"
         numbers = f"{self.states:,} states, {self.transitions:,} transitions"
         if not self.complete:
             return f"stopped after {numbers}, {number} to the end"

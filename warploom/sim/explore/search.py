@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from warploom.sim.explore.machine import Machine, Move, State
 from warploom.sim.explore.reduction import persistent
 
-LIMIT = 200_000
+LIMIT = 100_000
 """States after which a search gives up, unless told otherwise."""
 _FURTHER = 5_000  # states that are still visited once something has been found
 
