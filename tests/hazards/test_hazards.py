@@ -30,7 +30,8 @@ BROKEN = sorted(HERE.glob("*/*_broken.py"))
 FIXED = sorted(HERE.glob("*/*_fixed.py"))
 SEEDS = range(20)
 CASE = re.compile(r"/(c\d\d)_")
-RAW = re.compile(r"wl\.(barrier|named_barrier|copy_commit|copy_wait)\(")
+# What makes a kernel one of the hardware's level, and what shows roles and pipes.
+RAW = re.compile(r"wl\.(barrier|named_barrier|copy_commit|copy_wait|threads_\w+)\(")
 
 
 def named(paths: list[Path]) -> list[object]:
@@ -126,6 +127,32 @@ def bare(path: Path) -> str:
 def test_every_wrong_kernel_has_a_right_one():
     assert len(BROKEN) >= 100
     assert set(map(bare, BROKEN)) == set(map(bare, FIXED))
+
+
+def table() -> list[tuple[str, list[str], list[str]]]:
+    """The rows of the table beside this file: class, pairs by hand, pairs of the other levels."""
+    rows = re.findall(r"^\| (.+?) \| (.*?) ?\| (.*?) ?\|$", (HERE / "README.md").read_text(), re.M)
+    return [(name, raw.split(), roles.split()) for name, raw, roles in rows[1:]]
+
+
+def test_every_pair_stands_in_the_table_under_its_class_and_level():
+    rows = table()
+    assert len(rows) > 40 and all(raw or roles for _, raw, roles in rows)
+    named_there = {pair for _, raw, roles in rows for pair in (*raw, *roles)}
+    assert named_there == set(map(bare, BROKEN))
+    for _, raw, roles in rows:
+        assert len(set(raw + roles)) == len(raw + roles)
+        for pair in roles:
+            assert not RAW.search((HERE / f"{pair}_broken.py").read_text()), pair
+
+
+def test_the_cases_that_the_checker_closes_have_pairs():
+    cases = {
+        name[:3]: raw + roles for name, raw, roles in table() if CASE.match(f"/{name[:3]}_".lower())
+    }
+    assert set(cases) == {"C01", "C03", "C04", "C06", "C07", "C08", "C09", "C11", "C13"}
+    marked = {m[1].upper() for m in map(CASE.search, (p.as_posix() for p in BROKEN)) if m}
+    assert marked == set(cases)
 
 
 @pytest.mark.parametrize("path", named(BROKEN))

@@ -85,9 +85,9 @@ cluster=False]
 MACHINE = """\
   %z: i32@grid = scalar.const() [number=0, dtype=i32]
   %a: buffer<bf16, 16384> = shared_memory.buffer() [dtype=bf16, elements=16384, at=0, align=1024, \
-copies=1, region=0, within=0, content=0]
+copies=1, region=0, within=0, content=0, slots=1]
   %m: buffer<i64, 1> = shared_memory.buffer() [dtype=i64, elements=1, at=32768, align=16, \
-copies=1, region=-1, within=0, content=0]
+copies=1, region=-1, within=0, content=0, slots=1]
   %at: i32@grid = shared_memory.address(%a)
   %bar: i32@grid = shared_memory.address(%m)
   %p: f32@grid = scalar.const() [number=0.0, dtype=f32]

@@ -74,14 +74,33 @@ def _too_much(buffers: Iterable[BufferOp], total: int, target: Target) -> Error:
     if rest := parts[_SHOWN:]:
         notes.append(f"{sum(map(_span, rest)):,} bytes: {len(rest)} smaller parts")
     limit, name = target.shared_per_block, _name(parts[0][0])
+    largest = [max(group, key=_size) for group in parts]
+    fits, why = _most_stages(largest, total, limit)
     return error(
         "B001",
         f"a block needs {total:,} bytes of shared memory, and {target} has {limit:,}",
         parts[0][0].loc,
         label=f"`{name}` is the largest part" if name else "the largest part is exchanged here",
-        notes=[*notes, f"{total - limit:,} bytes too many"],
-        hint="use fewer stages or smaller tiles" if name else "use smaller tiles",
+        notes=[*notes, f"{total - limit:,} bytes too many", *why],
+        hint=f"use {fits} stage{'s' * (fits > 1)} or smaller tiles"
+        if fits
+        else "use smaller tiles",
     )
+
+
+def _most_stages(parts: list[BufferOp], total: int, limit: int) -> tuple[int, list[str]]:
+    """How many stages of the largest ring fit, 0 where none does, with the arithmetic."""
+    rings: dict[int, int] = {}  # by stages: bytes of one stage
+    for buffer in parts:
+        if buffer.slots > 1:
+            rings[buffer.slots] = rings.get(buffer.slots, 0) + buffer.size // buffer.slots
+    if not rings:
+        return 0, []
+    stages = max(rings, key=lambda count: count * rings[count])
+    size, rest = rings[stages], total - stages * rings[stages]
+    fits = max((limit - rest) // size, 0)
+    note = f"a stage of {stages} takes {size:,} bytes, all else {rest:,}: "
+    return fits, [note + f"({limit:,} - {rest:,}) / {size:,} = {fits} of them fit"]
 
 
 def _name(buffer: BufferOp) -> str:

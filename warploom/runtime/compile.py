@@ -25,7 +25,7 @@ from warploom.frontend import build as front_end
 from warploom.frontend.capture import source_key_parts
 from warploom.frontend.stops import Stop
 from warploom.ir.kernel import Kernel, walk
-from warploom.ir.op import Stage
+from warploom.ir.op import Loc, Op, Stage
 from warploom.ir.ops.flagged import Take
 from warploom.ir.ops.flags import Poll
 from warploom.ir.printer import print_kernel
@@ -84,7 +84,17 @@ class Image:
 
 def waits_on_grid(kernel: Kernel) -> bool:
     """Whether blocks of a launch wait for each other."""
-    return any(isinstance(op, Poll | Take) for op in walk(kernel.body))
+    return _wait_on_grid(kernel) is not None
+
+
+def _wait_on_grid(kernel: Kernel) -> Op | None:
+    return next((op for op in walk(kernel.body) if isinstance(op, Poll | Take)), None)
+
+
+def place_of_wait(request: Request) -> Loc | None:
+    """Where blocks first wait for each other in the source, for a report."""
+    found = _wait_on_grid(machine_kernel(request, targets.DEFAULT))
+    return None if found is None else found.loc
 
 
 def tile_kernel(request: Request) -> Kernel:

@@ -125,10 +125,10 @@ class Launcher:
         variant = kernel.variant(arguments, self.warps, self.cluster)
         arguments = variant.kept.behind(arguments, prod(self.grid), self.stream, own)
         binding.check_written(kernel.name, arguments, variant.written)
-        self.check_ways(variant)
+        self.check_ways(variant, arguments)
         return arguments, variant
 
-    def check_ways(self, variant: Variant) -> None:
+    def check_ways(self, variant: Variant, arguments: Arguments) -> None:
         """Refuse a launch that the kernel cannot stand."""
         name = self.kernel.name
         if self.ways.pdl and not variant.dependent:
@@ -137,7 +137,16 @@ class Launcher:
             raise error("H032", text, hint=hint)
         if variant.together and not self.ways.cooperative and prod(self.grid) > 1:
             text = f"blocks of `{name}` wait for each other, and may not run at the same time"
-            raise error("H040", text, hint=f"{name}.launch(grid, cooperative=True)")
+            request = self.kernel.request(arguments, self.warps, self.cluster)
+            note = f"{prod(self.grid)} blocks; a launch may begin one when another has ended"
+            raise error(
+                "H040",
+                text,
+                compiler.place_of_wait(request),
+                label="for another block",
+                notes=(note,),
+                hint=f"{name}.launch(grid, cooperative=True)",
+            )
 
 
 class Call:

@@ -133,7 +133,7 @@ def trace(call: Call, blocks: int, events: int) -> Trace:
     held = built.kept.behind(held, int(np.prod(launcher.grid)), launcher.stream, own=True)
     given = _with_trace(held, buffer)
     binding.check_written(request.name, given, built.written)
-    launcher.check_ways(built)
+    launcher.check_ways(built, call.arguments)
     built.launch(launcher.grid, given, launcher.stream, launcher.ways)
     if on_gpu:
         driver.synchronize(places.gpu_number(held.place))

@@ -43,7 +43,7 @@ def launch(launcher: Launcher, held: Arguments) -> None:
     request = kernel.request(held, launcher.warps, launcher.cluster, watched=True)
     built = kernel.variant(held, launcher.warps, launcher.cluster, watched=True)
     machine = compiler.machine_kernel(request, target_for(device))
-    launcher.check_ways(built)
+    launcher.check_ways(built, held)
     blocks = prod(launcher.grid)
     if not blocks:
         return

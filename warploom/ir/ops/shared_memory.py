@@ -37,7 +37,8 @@ class BufferOp(Op):
     """A buffer of `elements` elements at byte `at` of the block's shared memory (−1 until planned).
 
     `copies`: one for each replica of the role that makes it, `pitch` bytes apart: what a replica
-    exchanges among its warps is its own.
+    exchanges among its warps is its own. `slots`: equal parts that the source asks for, such as the
+    stages of a ring.
 
     Buffers of one `region` (from 0) share bytes by the kernel's wish: they are placed together,
     each `within` bytes from where the region begins. Of these, buffers of one `content` are views
@@ -52,6 +53,7 @@ class BufferOp(Op):
     region: int = attribute(default=-1)
     within: int = attribute(default=0)
     content: int = attribute(default=0)
+    slots: int = attribute(default=1)
 
     @property
     def pitch(self) -> int:

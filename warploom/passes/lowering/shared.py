@@ -59,6 +59,7 @@ def alloc(lower: Lowering, op: shared.Allocation) -> None:
         region=region,
         within=within,
         content=content,
+        slots=max(kind.slots, 1),
     )
     buffer = lower.build.emit(made, op.result.name or "buffer")
     lower.places[op.result] = SharedPlace(buffer, None, alias)
@@ -312,7 +313,7 @@ def alloc_barriers(lower: Lowering, op: mbarrier.Alloc) -> None:
         lower.build.add(_made_before_used(lower))
         lower.barrier_makers[block] = maker
     maker = lower.barrier_makers[block]
-    made = shared_memory.BufferOp(dtype=i64, elements=op.count, loc=op.loc)
+    made = shared_memory.BufferOp(dtype=i64, elements=op.count, slots=op.count, loc=op.loc)
     ahead = Builder(Block(), op.loc)
     buffer = ahead.emit(made, op.result.name or "barriers")
     lower.places[op.result] = SharedPlace(buffer, None)
