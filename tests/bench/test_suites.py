@@ -9,7 +9,7 @@ from warploom.bench import machine, suites
 from warploom.bench.case import Context
 from warploom.bench.kernel import read_all
 from warploom.bench.record import Row
-from warploom.bench.suites import gemm, norm
+from warploom.bench.suites import collectives, exchange, gemm, norm
 
 
 @pytest.mark.parametrize("name", suites.NAMES)
@@ -94,3 +94,26 @@ def test_norms_are_right_if_they_are_as_near_as_a_rival(ours: float, good: bool)
     row = Row("4096x65536", "TB/s", "higher")
     assert norm.judged(row, ours, {"torch": 0.002, "torch_compile": 0.0019}) == good
     assert (row.status == "ok") == good and row.rival_error == 0.0019
+
+
+@pytest.mark.parametrize("suite", [collectives, exchange], ids=["collectives", "exchange"])
+def test_collectives_are_right_on_the_simulator(suite) -> None:
+    for case in suite.cases("sim"):
+        row = suite.measure(case, Context("sim", 3))
+        row.settle()
+        assert row.status == "ok", row.note
+        assert row.ours is not None and row.ours > 0
+
+
+def test_every_all_reduce_has_a_recorded_rival() -> None:
+    known = machine.facts("h200")["rivals"]["collectives"]
+    assert set(known) == set(collectives.cases("gpu"))
+
+
+def test_a_vector_that_differs_somewhere_is_wrong() -> None:
+    x = np.arange(8, dtype=np.float32)
+    row, out = Row("8/idle", "us", "lower"), np.stack([np.roll(x, -2) + 1] * 4)
+    assert exchange._is_right(row, out, x, 2, 2)
+    out[3, 7] += 1
+    assert not exchange._is_right(row, out, x, 2, 2)
+    assert row.status == "wrong"

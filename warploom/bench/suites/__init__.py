@@ -10,7 +10,7 @@
 import importlib
 from types import ModuleType
 
-NAMES = ("compile", "sim", "decode-small", "gemm", "gemm-ladder", "norm")
+NAMES = ("compile", "sim", "decode-small", "gemm", "gemm-ladder", "norm", "collectives", "exchange")
 
 
 def load(name: str) -> ModuleType:

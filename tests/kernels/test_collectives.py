@@ -1,0 +1,136 @@
+"""The calls of `kernels.collectives` against NumPy, bit by bit, and the soak tests."""
+
+import numpy as np
+import pytest
+
+import warploom as wl
+from warploom.base.dtypes import BY_NAME
+from warploom.base.errors import LaunchError, ShapeError
+from warploom.kernels import collectives
+from warploom.kernels.collectives import kernel, reference
+
+
+def drawn(dtype: str, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
+    random = np.random.default_rng([seed, *shape])
+    if dtype == "i32":
+        return random.integers(-999, 999, shape).astype(np.int32)
+    return random.standard_normal(shape).astype(BY_NAME[dtype].numpy)
+
+
+@pytest.mark.parametrize("cluster", [0, 1, 2, 3, 8])
+@pytest.mark.parametrize("dtype", collectives.DTYPES)
+def test_all_reduce(device, cluster: int, dtype: str) -> None:
+    blocks = 3 if not cluster else 2 * cluster
+    x = drawn(dtype, (blocks, 130))
+    out = device.empty(x.shape, x.dtype)
+    scale = 1.0 if dtype == "i32" else 0.5
+    collectives.all_reduce(device.put(x), out, "sum", cluster, 3, scale)
+    wanted = reference.all_reduce(x, cluster or blocks, "sum", 3, scale)
+    assert device.get(out).tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize("size", [1, 2, 1000, 1024, 1025, 4096])
+@pytest.mark.parametrize("op", ["sum", "max", "min"])
+def test_small_and_large(device, size: int, op: str) -> None:
+    """One push, and in two stages where the table says so and the parts are equal."""
+    x = drawn("f32", (4, size))
+    out = device.empty(x.shape, x.dtype)
+    collectives.all_reduce(device.put(x), out, op, 4, 2, 0.25)
+    assert device.get(out).tobytes() == reference.all_reduce(x, 4, op, 2, 0.25).tobytes()
+
+
+@pytest.mark.parametrize("protocol", ["", "counter", "flagged"])
+@pytest.mark.parametrize(("blocks", "share", "size"), [(1, 8, 8), (4, 64, 256), (7, 5, 35)])
+def test_exchange(device, protocol: str, blocks: int, share: int, size: int) -> None:
+    x = drawn("f32", (size,))
+    out = device.empty((blocks, size), np.float32)
+    collectives.exchange(device.put(x), out, share, 4, protocol)
+    wanted = reference.exchange(x, share, 4)
+    assert device.get(out).tobytes() == np.broadcast_to(wanted, (blocks, size)).tobytes()
+
+
+def test_of_nothing() -> None:
+    x = np.zeros((0, 5), np.float32)
+    collectives.all_reduce(x, x.copy(), cluster=2)
+    collectives.exchange(np.zeros(0, np.float32), np.zeros((0, 0), np.float32), 1)
+
+
+def test_refused() -> None:
+    x = np.zeros((3, 5), np.float32)
+    with pytest.raises(LaunchError, match="H031"):
+        collectives.all_reduce(x, x.copy(), cluster=2)
+    with pytest.raises(LaunchError, match="H007"):
+        collectives.all_reduce(x, x)
+    with pytest.raises(ShapeError, match="T201"):
+        collectives.exchange(np.zeros(4, np.float32), x, 2)
+    with pytest.raises(ShapeError, match="T202"):
+        collectives.exchange(np.zeros(5, np.float16), x.astype(np.float16), 2)
+
+
+def soak_of_all_reduce(device, cluster: int, over, op: str, rounds: int, most: int, seeds: int):
+    """Wrong elements a block, of many rounds with blocks held up at random."""
+    blocks = 2 * cluster if over is wl.cluster else cluster
+    x = np.stack([drawn("f32", (blocks, 192), s) for s in range(seeds)])
+    wanted = np.stack([reference.all_reduce(part, cluster, op) for part in x])
+    wrong = device.put(np.full(blocks, -1, np.int32))
+    ways = {"cluster": (cluster, 1, 1)} if over is wl.cluster else {"cooperative": True}
+    launch = kernel.all_reduce_soak.launch(blocks, **ways)
+    launch(device.put(x), device.put(wanted), wrong, rounds, most, OP=op, OVER=over, N=192)
+    return device.get(wrong)
+
+
+@pytest.mark.parametrize(("cluster", "over"), [(2, wl.cluster), (5, wl.cluster), (3, wl.grid)])
+def test_blocks_held_up_at_random(device, cluster: int, over) -> None:
+    assert not soak_of_all_reduce(device, cluster, over, "sum", 12, 60, 5).any()
+
+
+@pytest.mark.gpu
+@pytest.mark.soak
+@pytest.mark.parametrize("cluster", [2, 3, 4, 8, 16])
+@pytest.mark.parametrize("op", ["sum", "max"])
+def test_soak_all_reduce(device, cluster: int, op: str) -> None:
+    assert not soak_of_all_reduce(device, cluster, wl.cluster, op, 100_000, 3000, 64).any()
+
+
+@pytest.mark.gpu
+@pytest.mark.soak
+def test_soak_all_reduce_over_the_grid(device) -> None:
+    assert not soak_of_all_reduce(device, 132, wl.grid, "sum", 20_000, 3000, 64).any()
+
+
+def soak_of_exchange(device, blocks: int, protocol: str, rounds: int, most: int, launches: int = 1):
+    """Wrong elements a block, of many rounds or launches; block 0 begins a thousand times later
+    than the pauses of the others are long."""
+    share, seeds = 32, 7
+    x = np.stack([drawn("f32", (blocks * share,), s) for s in range(seeds)])
+    given, wrong = device.put(x), device.put(np.full((launches, blocks), -1, np.int32))
+    launch = kernel.exchange_soak.launch(blocks, cooperative=True)
+    for number in range(launches):
+        slow = 1000 * most if launches > 1 and number % 5 == 0 else 0
+        launch(
+            *(given, given, wrong[number], rounds, most, slow),
+            SHARE=share,
+            N=blocks * share,
+            WAY=protocol,
+        )
+    return device.get(wrong)
+
+
+@pytest.mark.parametrize("protocol", ["counter", "flagged"])
+def test_exchange_with_blocks_held_up_at_random(device, protocol: str) -> None:
+    assert not soak_of_exchange(device, 4, protocol, 9, 60).any()
+    assert not soak_of_exchange(device, 4, protocol, 2, 3, launches=7).any()
+
+
+@pytest.mark.gpu
+@pytest.mark.soak
+@pytest.mark.parametrize("protocol", ["counter", "flagged"])
+def test_soak_exchange(device, protocol: str) -> None:
+    assert not soak_of_exchange(device, 132, protocol, 100_000, 3000).any()
+
+
+@pytest.mark.gpu
+@pytest.mark.soak
+@pytest.mark.parametrize("protocol", ["counter", "flagged"])
+def test_soak_launches_back_to_back(device, protocol: str) -> None:
+    assert not soak_of_exchange(device, 132, protocol, 3, 1000, launches=200).any()

@@ -1,0 +1,129 @@
+"""Suite `exchange`: microseconds of a round in which all blocks exchange a vector of f32, rows
+`elements/idle` and `elements/busy` (beside a role that streams from memory all the while).
+
+Timed in one chain of rounds: idle by launches with and without rounds, busy by the clock that all
+SMs share, read by each block around its rounds; the slowest block counts. A busy row whose stream
+ended before its rounds is `wrong`. Both protocols run, and the faster one is the row's; the other
+stands in `other`. There is no rival. On the simulator a few rounds run, in milliseconds.
+"""
+
+from functools import partial
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+import warploom as wl
+from warploom.bench import machine
+from warploom.bench.case import Context
+from warploom.bench.measure import alternate, seconds, summary
+from warploom.bench.record import Row
+from warploom.kernels import collectives
+from warploom.kernels.collectives import kernel, reference
+
+DEVICE = "gpu"
+LIMIT_S = 120.0
+SAMPLES, CHAIN, SIMULATED_ROUNDS = 15, 1000, 2
+PROTOCOLS = ("counter", "flagged")
+LENGTHS = (256, 1024, 4096, 16384)
+SIMULATED = ("256/idle", "256/busy")
+STREAMED = 1 << 30  # bytes, read again and again
+# Chunks of the stream for a round, so that it outlasts the slowest round that is of interest.
+CHUNKS_A_ROUND = 9
+
+
+def cases(device: str) -> list[str]:
+    """The rows of the suite."""
+    if device == "sim":
+        return list(SIMULATED)
+    return [f"{n}/idle" for n in LENGTHS] + [f"{n}/busy" for n in LENGTHS]
+
+
+def measure(case: str, context: Context) -> Row:
+    """One row."""
+    length, how = case.split("/")
+    if context.device == "sim":
+        return _simulated(case, int(length), how, context)
+    blocks = machine.facts(machine.name())["sms"]
+    row = Row(case, "us", "lower", rounds=SAMPLES)
+    timer = _busy if how == "busy" else _idle
+    found: dict[str, list[float]] = {}
+    for protocol in PROTOCOLS:
+        samples = timer(row, int(length), blocks, protocol, context.seed)
+        if row.status != "ok":
+            return row
+        found[protocol] = samples
+    best = min(found, key=lambda name: median(found[name]))
+    row.ours, row.spread = summary(found.pop(best))
+    row.config = {"protocol": best, "blocks": blocks, "chain": CHAIN}
+    row.extra["other"] = {name: median(taken) for name, taken in found.items()}
+    row.clock_mhz = machine.clock_mhz()
+    return row
+
+
+def _operands(length: int, blocks: int, seed: int) -> tuple[np.ndarray, int]:
+    """A vector, and elements of a block's share."""
+    return np.random.default_rng(seed).standard_normal(length, np.float32), -(-length // blocks)
+
+
+def _is_right(row: Row, out: Any, x: np.ndarray, share: int, rounds: int) -> bool:
+    """Whether every block has the vector of the last round."""
+    wanted = reference.exchange(x, share, rounds)
+    if not all(part.tobytes() == wanted.tobytes() for part in np.asarray(out)):
+        row.status, row.note = "wrong", "a block has another vector than the reference"
+    return row.status == "ok"
+
+
+def _idle(row: Row, length: int, blocks: int, protocol: str, seed: int) -> list[float]:
+    x, share = _operands(length, blocks, seed)
+    given, out = wl.to_device(x), wl.device_empty((blocks, length), wl.f32)
+    launch = kernel.exchange.launch(blocks, cooperative=True)
+    constants = {"SHARE": share, "N": length, "WAY": protocol}
+    launch(given, out, CHAIN, **constants)
+    if not _is_right(row, wl.to_numpy(out), x, share, CHAIN):
+        return []
+    chains = {n: launch.call(given, out, n, **constants) for n in (0, CHAIN)}
+    timed = {str(n): partial(call.bench, 1, 3) for n, call in chains.items()}
+    taken = alternate(timed, SAMPLES)
+    empty = median(taken["0"])
+    return [1e6 * (s - empty) / CHAIN for s in taken[str(CHAIN)]]
+
+
+def _busy(row: Row, length: int, blocks: int, protocol: str, seed: int) -> list[float]:
+    x, share = _operands(length, blocks, seed)
+    given, out = wl.to_device(x), wl.device_empty((blocks, length), wl.f32)
+    pieces = STREAMED // kernel.CHUNK
+    stream = wl.device_empty((pieces, kernel.CHUNK // 4), wl.f32)
+    times = wl.to_device(np.zeros((blocks, 2), np.int64))
+    launch = kernel.exchange_busy.launch(blocks, cooperative=True)
+    constants = {"SHARE": share, "N": length, "WAY": protocol}
+    launch(given, out, stream, times, CHAIN, CHAIN * CHUNKS_A_ROUND, **constants)
+    if not _is_right(row, wl.to_numpy(out), x, share, CHAIN):
+        return []
+    found = []
+    for _ in range(SAMPLES):
+        launch(given, out, stream, times, CHAIN, CHAIN * CHUNKS_A_ROUND, **constants)
+        rounds, streamed = wl.to_numpy(times).max(axis=0)
+        if streamed < rounds:
+            row.status, row.note = "wrong", "the stream ended before the rounds"
+            return []
+        found.append(1e-3 * rounds / CHAIN)
+    return found
+
+
+def _simulated(case: str, length: int, how: str, context: Context) -> Row:
+    """Milliseconds of a few rounds of 4 blocks."""
+    x, share = _operands(length, 4, context.seed)
+    out, times = np.zeros((4, length), np.float32), np.zeros((4, 2), np.int64)
+    row = Row(case, "ms", "lower", rounds=SIMULATED_ROUNDS, config={"blocks": 4})
+    ours = partial(collectives.exchange, x, out, share, 3)
+    if how == "busy":
+        stream = np.zeros((8, kernel.CHUNK // 4), np.float32)
+        launch = kernel.exchange_busy.launch(4, cooperative=True)
+        constants = {"SHARE": share, "N": length, "WAY": "counter"}
+        ours = partial(launch, x, out, stream, times, 3, 15, **constants)
+    ours()
+    if _is_right(row, out, x, share, 3):
+        taken = alternate({"ours": partial(seconds, ours)}, SIMULATED_ROUNDS)
+        row.ours, row.spread = summary([1e3 * s for s in taken["ours"]])
+    return row
