@@ -72,6 +72,11 @@ def test_a_deadlock_in_some_interleavings_only(golden):
     golden(report(found, "D001"))
 
 
+def test_a_deadlock_with_one_that_has_ended(golden):
+    found = ring(3, S=1, SKIP=2).explore()
+    golden(report(found, "D001"))
+
+
 @pytest.mark.parametrize("code", ["U101", "U102", "M011", "M012", "U103"])
 def test_what_differs_between_interleavings(code: str, golden):
     found = in_turn(3, 1).explore()

@@ -78,7 +78,7 @@ class _Standstill:
         edges = {a: [b for b in able if b is not a] or able for a, able in edges.items()}
         best: list[Actor] = []
         for start in self.waiting[:_MOST_STARTS]:
-            found = _way_back(start, edges)
+            found = way_back(start, edges)
             if found and (not best or len(found) < len(best)):
                 best = found
         return best
@@ -154,7 +154,7 @@ def _place(block: BlockState, one_cluster: bool) -> str:
     return f"block {block.batch.launch.name_block(int(block.batch.linear[0]))}"
 
 
-def _way_back(start: Actor, edges: dict[Actor, list[Actor]]) -> list[Actor]:
+def way_back(start: Actor, edges: dict[Actor, list[Actor]]) -> list[Actor]:
     """The shortest way from an actor along edges back to it."""
     before: dict[Actor, Actor] = {}
     front = [start]

@@ -12,8 +12,9 @@ from warploom.ir.op import Op
 from warploom.passes.place_roles import IDLE
 from warploom.sim.actors import Actor
 from warploom.sim.explore.instance import Instance, Step
-from warploom.sim.explore.machine import BYTES, PENDING, PHASE, Fault, Machine, Problem, State
+from warploom.sim.explore.machine import PHASE, Fault, Machine, Problem, State
 from warploom.sim.explore.search import Searched
+from warploom.sim.explore.standstill import Standstill
 from warploom.sim.explore.tape import OWN, Copy, What
 from warploom.sim.sync_faults import block_of
 
@@ -79,13 +80,14 @@ class Teller:
         """Who makes a move, as something that tells groups of warps apart, and what it does."""
         if move < 0:
             copy = self.instance.copies[-1 - move]
-            line = self._line(copy.site)
+            line = self.line(copy.site)
             done = "arrives" if copy.arrivals else f"brings {copy.size:,} bytes"
             return ("", line), f"a copy of line {line} {done}: {self._object(state, copy)}"
         step = self.instance.steps[move][state[move]]
-        return (self.actor(move), self._line(self.site(move, state[move]))), self._deed(state, step)
+        return (self.actor(move), self.line(self.site(move, state[move]))), self._deed(state, step)
 
-    def _line(self, site: Any) -> int:
+    def line(self, site: Any) -> int:
+        """The line of a site; 0 where there is none."""
         return site.op.loc.line if site is not None else 0
 
     def _object(self, state: State, thing: Step | Copy) -> str:
@@ -200,52 +202,17 @@ class Teller:
 
     def deadlock(self, problem: Problem, count: int) -> Report:
         """Nothing can move any more."""
-        state, machine = problem.state, self.machine
-        spans: list[Span] = []
-        notes: dict[str, None] = {}
-        waiting: set[Any] = set()
-        for warp in range(machine.warps):
-            step = machine.step(state, warp)
-            actor = self.actor(warp)
-            if step is None:
-                continue
-            site = self.site(warp, state[warp])
-            waiting.add(actor)
-            spans += self.span(site, "waits here")
-            name = self.name(actor)
-            notes[f"{name}, line {self._line(site)}, waits for {self._missing(state, step)}"] = None
-        ended = {self.actor(w) for w in range(machine.warps) if machine.step(state, w) is None}
-        for actor in sorted(ended - waiting, key=lambda actor: actor.number):
-            if actor.role not in ("", IDLE):
-                notes[f"{self.name(actor)} has ended"] = None
-        told, trace = list(notes), self.trace(state)
+        state, found = problem.state, Standstill(self, problem.state)
+        told, trace = found.notes(), self.trace(state)
         if trace:
             told += [f"the shortest way there, {len(self.searched.way(state))} steps:", *trace]
         if count > 1:
             told.append(f"and {count - 1:,} other states in which nothing can move")
         every = self.searched.complete and count == len(self.searched.ends)
         which = "can go on in no interleaving" if every else "cannot go on in some interleavings"
-        message = f"`{self.kernel}` {which}: {_who(waiting)} for ever"
-        return self.make("D001", message, spans, told, "")
-
-    def _missing(self, state: State, step: Step) -> str:
-        """What a step waits for."""
-        if step.what in (What.WAIT, What.MEET):
-            barrier = self.instance.barriers[step.at]
-            base = self.machine.warps + 3 * step.at
-            phase, pending, size = (state[base + k] for k in (PHASE, PENDING, BYTES))
-            lacks = [f"{pending} of {barrier.arrivals} arrivals"] if pending else []
-            lacks += [f"{size:,} bytes"] if size > 0 else []
-            name = _name(barrier.name)
-            which = f"parity {step.amount} of {name}" if step.what is What.WAIT else name
-            if not lacks:
-                return f"{which}, which is in phase {phase}"
-            return f"{which}, whose phase {phase} lacks {' and '.join(lacks)}"
-        if step.what is What.UNTIL:
-            value = state[self.machine.values + step.at]
-            name = self.instance.counters[step.at].name.name
-            return f"{name} to be at least {step.amount}: it is {value}"
-        return "other warps"
+        return self.make(
+            "D001", f"`{self.kernel}` {which}: {found.head()}", found.spans(), told, ""
+        )
 
     def too_large(self) -> Report:
         """The search gave up."""
@@ -264,11 +231,6 @@ class Teller:
         hint = f"a smaller example, or `--limit` above {searched.limit:,}"
         message = f"`{self.kernel}` is too large to explore with {searched.limit:,} states"
         return self.make("K002", message, span[:1], notes, hint)
-
-
-def _who(waiting: set[Actor]) -> str:
-    what = "role" if any(actor.role for actor in waiting) else "block"
-    return f"a {what} waits" if len(waiting) == 1 else f"{len(waiting)} {what}s wait"
 
 
 def _name(name: Any) -> str:
