@@ -1,6 +1,7 @@
 """Every committed result file is whole, in its place, and made by the code that it names."""
 
 import io
+import json
 import subprocess
 import tarfile
 from pathlib import Path
@@ -8,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from warploom.bench import machine, record, report, suites
+from warploom.testing import selftest
 
 ROOT = Path(__file__).parents[2]
-FILES = sorted((ROOT / "benchmarks" / "results").glob("*/*.json"))
+FOUND = sorted((ROOT / "benchmarks" / "results").glob("*/*.json"))
+FILES = [path for path in FOUND if path.name != "selftest.json"]
 
 
 def name_of(path: Path) -> str:
@@ -29,9 +32,19 @@ def test_a_result_file_is_valid_and_in_its_place(path: Path) -> None:
     assert [row["case"] for row in made["rows"]] == known
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
+@pytest.mark.parametrize("path", [p for p in FOUND if p not in FILES], ids=name_of)
+def test_a_file_of_selftest_says_what_was_reached(path: Path) -> None:
+    made = json.loads(path.read_text(encoding="utf-8"))
+    assert (made["schema"], made["suite"]) == (1, "selftest")
+    assert made["machine"] == path.parent.name and made["seconds"] > 0
+    assert made["commit"] is not None and not made["dirty"]
+    counts = {name: made[name] for name in selftest.PARTS}
+    assert not selftest.shortcomings(counts)
+
+
+@pytest.mark.parametrize("path", FOUND, ids=name_of)
 def test_the_source_hash_is_that_of_the_commit(path: Path, tmp_path: Path) -> None:
-    made = record.read(path)
+    made = json.loads(path.read_text(encoding="utf-8"))
     command = ["git", "-C", str(ROOT), "archive", made["commit"], "warploom"]
     archive = subprocess.run(command, capture_output=True, check=False)
     if archive.returncode:

@@ -10,7 +10,8 @@ from tests.docs.blocks import ROOT
 from warploom.bench.record import read
 from warploom.bench.report import EMPTY, figures_table, steps_table
 
-RESULTS = sorted((ROOT / "benchmarks" / "results").glob("*/*.json"))
+FOUND = (ROOT / "benchmarks" / "results").glob("*/*.json")
+RESULTS = sorted(path for path in FOUND if path.name != "selftest.json")
 # Figures of the design are targets and history (base/hw holds them); a note quotes its file.
 PAGES = [ROOT / "README.md", ROOT / "docs" / "start.md", ROOT / "docs" / "numerics.md"]
 FIGURE = re.compile(r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)\s?(ms|µs|us|TB/s|GB/s|TFLOP/s|tokens/s)\b")

@@ -33,6 +33,7 @@ VERBS = (
     Verb("check", "check the order of a kernel's examples on the simulator, on many schedules"),
     Verb("fuzz", "run random kernels and hold what they give against NumPy"),
     Verb("trace", "tell what the roles of a kernel did, when, and what they waited for"),
+    Verb("selftest", "examine the checker: hazards, planted faults, exploration, random kernels"),
     Verb("bench", "measure a suite, or judge result files by the bars"),
     Verb("hw", "measure what this GPU can do at most"),
     Verb("doctor", "say what this machine can run, and what to install"),
