@@ -102,6 +102,7 @@ if TYPE_CHECKING:
     from warploom.language.function import function
     from warploom.language.grid import grid_sync, launch_dependents, wait_for_previous
     from warploom.language.lanes import ballot, lane_id, shuffle, thread_id, warp_id, warp_sync
+    from warploom.language.layouts import assert_layout, pin
     from warploom.language.mma import mma
     from warploom.language.outbound import copy_engine
     from warploom.language.pipe import pipe
@@ -166,6 +167,7 @@ _MODULES = {
     "language.function": "function",
     "language.grid": "grid_sync launch_dependents wait_for_previous",
     "language.lanes": "ballot lane_id shuffle thread_id warp_id warp_sync",
+    "language.layouts": "assert_layout pin",
     "language.mma": "mma",
     "language.outbound": "copy_engine",
     "language.pipe": "pipe",
@@ -217,6 +219,7 @@ __all__ = [
     "arange",
     "argmax",
     "argmin",
+    "assert_layout",
     "atomic_add",
     "atomic_and",
     "atomic_cas",
@@ -295,6 +298,7 @@ __all__ = [
     "named_barrier",
     "num_programs",
     "one_thread",
+    "pin",
     "pipe",
     "prefetch",
     "program_id",

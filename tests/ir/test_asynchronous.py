@@ -26,6 +26,7 @@ TILE = """\
   %bars: barriers<3> = mbarrier.alloc() [count=3, arrivals=8]
   roles.split() [names=("load", "math",), warps=(1, 4,), replicas=(1, 2,), registers=(40, 232,), \
 first=(-1, -1,), barrier=(-1, -1,)] {
+    %round: i32@role = roles.round() [ring=0, advances=True]
     %slot: i32@role, %phase: i32@role = roles.position() [ring=0, stages=3, \
 cluster=False, advances=True]
     control.one_thread() [per="role", meet=False] {

@@ -23,10 +23,10 @@ from warploom.ir.layout.fragments import (
     one_a_thread,
     operand,
 )
-from warploom.ir.layout.layout import Layout
+from warploom.ir.layout.layout import Layout, parse
 from warploom.ir.layout.natural import natural
 from warploom.ir.op import Block, Op, Value
-from warploom.ir.ops import cp_async, flagged, lanes, mma, ptx, remote, shared, tile, wgmma
+from warploom.ir.ops import cp_async, flagged, lanes, layouts, mma, ptx, remote, shared, tile, wgmma
 from warploom.ir.ops.control import If, Loop
 from warploom.ir.roles import walk_roles
 from warploom.ir.types import Tensor, Tile
@@ -55,7 +55,7 @@ _ACCESSES = (
 _STORES = (tile.Store, shared.Store, remote.Store, remote.Send)
 _OF_PRODUCTS = (wgmma.Begin, wgmma.Dot, wgmma.Settle, wgmma.Wait)
 _OF_THREADS = (lanes.Number, lanes.Read, lanes.Vote)
-_DICTATED = (*_OF_PRODUCTS, *_OF_THREADS, mma.Dot)
+_DICTATED = (*_OF_PRODUCTS, *_OF_THREADS, mma.Dot, layouts.Pin, layouts.Like)
 
 
 def assign_layouts(kernel: Kernel, target: Target) -> None:
@@ -111,7 +111,8 @@ class _Class:
     warps: int
     narrowest: int = _ACCESS_BYTES  # bytes of the narrowest element moved to or from memory
     layout: Layout | None = None
-    pinned: Layout | None = None
+    pinned: Layout | None = None  # by the hardware
+    asked: Layout | None = None  # by the kernel
     wish: Layout | None = None  # of a user that would convert it otherwise
     edges: list[tuple[Value, Relation]] = field(default_factory=list)
 
@@ -145,6 +146,7 @@ class _Classes:
             self.info[a].narrowest = min(self.info[a].narrowest, self.info[b].narrowest)
             self.info[a].edges += self.info[b].edges
             self.info[a].pinned = self.info[a].pinned or self.info[b].pinned
+            self.info[a].asked = self.info[a].asked or self.info[b].asked
             self.info[a].wish = self.info[a].wish or self.info[b].wish
             del self.info[b]
 
@@ -185,7 +187,15 @@ class _Classes:
                 self.relate(large, small, rule)
 
     def note_dictated(self, op: Op, warps: int) -> None:
-        """What the hardware wants of a result, and of operands in registers."""
+        """What the hardware or the kernel wants of a result, and of operands in registers."""
+        if isinstance(op, layouts.Pin):
+            asked = parse(op.layout)
+            self.info[self.find(op.result)].asked = asked
+            self.info[self.find(op.value)].wish = asked
+            return
+        if isinstance(op, layouts.Like):
+            self.join(op.result, op.other)
+            return
         self.join(op.result, *_sharing(op))
         self.anchor(op.result, _dictated(op, warps))
         if isinstance(op, wgmma.Dot) and isinstance(op.a.type, Tile):
@@ -216,11 +226,12 @@ class _Classes:
         self.info[self.find(value)].pinned = layout
 
     def solve(self) -> None:
-        for info in self.info.values():
-            if info.pinned is not None:
-                info.layout = info.pinned
-        for info in list(self.info.values()):
-            if info.pinned is not None:
+        # The hardware decides before the kernel, and both before those who would convert.
+        for given in ("pinned", "asked"):
+            free = [i for i in self.info.values() if i.layout is None and getattr(i, given)]
+            for info in free:
+                info.layout = getattr(info, given)
+            for info in free:
                 self.propagate(info)
         for info in list(self.info.values()):
             if info.layout is None and info.wish is not None:
@@ -369,6 +380,8 @@ def _wanted_operands(op: Op) -> list[tuple[Value, Layout]]:
     operation dictates them."""
     if isinstance(op, remote.Send):
         return [(op.value, _whole_words(op))]
+    if isinstance(op, layouts.Pin | layouts.Like):
+        return [(op.value, _layout(op.result))]
     if isinstance(op, wgmma.Dot) and isinstance(op.a.type, Tile):
         return [(op.a, _left(op, WARPGROUP))]
     if isinstance(op, mma.Dot):

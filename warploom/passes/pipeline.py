@@ -15,6 +15,7 @@ from warploom.ir.verifier import VerifyError, verify_kernel
 from warploom.passes.assign_layouts import assign_layouts
 from warploom.passes.assign_storage import assign_storage
 from warploom.passes.check_cluster import check_cluster
+from warploom.passes.check_layouts import check_layouts
 from warploom.passes.check_previous import check_previous
 from warploom.passes.check_target import check_target
 from warploom.passes.group_maps import group_maps
@@ -44,6 +45,7 @@ PIPELINE: tuple[tuple[Stage, Pass], ...] = (
     (Stage.TILE, guard_cluster),  # at the end of a role, after the items that go back there
     (Stage.TILE, remove_dead),  # before layouts, so that an unused large tile is no anchor
     (Stage.TILE, assign_layouts),
+    (Stage.TILE, check_layouts),
     (Stage.TILE, order_tensors),  # while there are windows to compare, and layouts
     (Stage.MACHINE, lower_tiles),
     (Stage.MACHINE, simplify_scalars),
