@@ -97,6 +97,22 @@ def test_a_block_alone_need_not_be_cooperative() -> None:
     assert count[0] == 5
 
 
+@wl.kernel
+def waits_only(flag: wl.Tensor, y: wl.Tensor):
+    wl.wait(flag[0], at_least=3)
+    wl.store(y[wl.program_id(0)], 1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_flag_that_an_earlier_launch_has_set(seed: int) -> None:
+    y = np.zeros(2, np.int32)
+    launcher = waits_only.launch(2, cooperative=True)
+    assert launcher.call(np.full(1, 3, np.int32), y).check(first_seed=seed).clean
+    assert y.tolist() == [1, 1]
+    found = launcher.call(np.full(1, 2, np.int32), y).check(first_seed=seed)
+    assert [f.code for f in found] == ["D001"]
+
+
 def test_a_flag_outside_the_tensor_is_left_alone(device) -> None:
     flags = device.put(np.zeros(1, np.int32))
     beyond[1](flags)

@@ -100,7 +100,7 @@ def test_fences_waits_and_commits():
     order = [
         *("tma.wait() [pending=1, reads=True]", "sync.barrier", "shared_memory.store"),
         *("sync.fence_async", "sync.barrier", "tma.store_box", "tma.commit"),
-        "tma.wait() [pending=0, reads=False]",
+        "tma.wait() [pending=0, reads=True]",  # what it writes is there when the launch ends
     ]
     places = []
     for word in order:

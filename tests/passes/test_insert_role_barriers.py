@@ -2,8 +2,10 @@
 
 import re
 
+import numpy as np
 import pytest
 
+import warploom as wl
 from tests.passes.text import after
 from warploom.passes.insert_role_barriers import insert_role_barriers
 
@@ -120,6 +122,37 @@ def test_branches(program: str, expected: str) -> None:
     assert marks(program) == expected
 
 
+EACH, ALL = "(128; l32:0*1 w4:0*32)", "(32; l32:0*1 w4:_)"
+
+
+def own(buffer: str, layout: str, offset: str = "o") -> tuple[str, str]:
+    """A load and a store of a tile of this layout."""
+    dtype = "bf16" if buffer == "d" else "f32"
+    load = f"shared_memory.load(%{buffer}, %{offset}, _) [axis=0, vec=1]\n"
+    value = f"%own: {dtype}[1] {layout} = registers.cast(%v) [dtype={dtype}]\n"
+    store = f"shared_memory.store(%{buffer}, %own, %{offset}, _) [axis=0, vec=1]\n"
+    return f"%_: {dtype}[1] {layout} = {load}", value + store
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        ("".join(own("a", EACH)), "rw"),
+        (own("a", EACH)[1] + own("a", EACH)[0], "wr"),
+        # Several threads hold an element; other elements; another buffer at the same place.
+        ("".join(own("a", ALL)), "r|w"),
+        (own("a", EACH)[0] + own("a", EACH, "o2")[1], "r|w"),
+        (own("a", EACH)[0] + own("d", EACH)[1], "r|w"),
+        # The next trip has other offsets under the same name.
+        (loop("".join(own("a", EACH))), "(|rw)"),
+        ("".join(own("a", EACH)) + get("a"), "rw|r"),
+    ],
+)
+def test_a_thread_that_comes_back_to_its_own_elements(program: str, expected: str) -> None:
+    other = "%o2: i32[1] = index.lane() [rank=1]\n"
+    assert marks(other + program) == expected
+
+
 def test_one_warp_needs_no_block_barrier() -> None:
     assert marks(put("a") + get("a"), warps=1) == "w'r"
 
@@ -141,3 +174,16 @@ def test_a_barrier_says_why_and_how_many() -> None:
     text = after(insert_role_barriers, HEAD + put("a") + get("c"), options="warps=3")
     why = "write of a@0, then read of c@256"
     assert f'sync.barrier() [threads=96, id=0, why="{why}", per_replica=False]' in text
+
+
+@wl.kernel
+def follows(flag: wl.Tensor, y: wl.Tensor, ROUNDS: wl.const):
+    for i in wl.range(0, ROUNDS):
+        wl.wait(flag[0], at_least=i)
+        wl.store(y[i, wl.ds(0, 256)], wl.full((256,), i, wl.i32))
+
+
+def test_a_wait_in_a_loop_lets_all_meet_once_a_trip() -> None:
+    flag, y = np.full((1,), 3, np.int32), np.zeros((3, 256), np.int32)
+    text = follows.launch(1).call(flag, y, ROUNDS=3).text("machine")
+    assert text.count("one thread has waited, for the role") == 1

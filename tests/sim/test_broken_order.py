@@ -91,6 +91,14 @@ def test_barriers_that_are_used_before_all_know_of_them(golden):
     golden(found[0].render())
 
 
+def test_barriers_that_no_fence_publishes_to_copies(golden):
+    call = ring_call()
+    kernel = dropped(lowered(call), sync.FenceBarrierInit)
+    found = prepare(kernel).run((1,), list(call.args), checked=True).findings
+    assert [f.code for f in found] == ["U104"]  # those that copies complete on
+    golden(found[0].render())
+
+
 @pytest.mark.case("C11")
 def test_a_slot_that_is_refilled_after_loads_needs_a_fence():
     call = ring_call()

@@ -188,6 +188,14 @@ def test_peers_after_their_end(golden: Golden, size: int):
         golden(text)
 
 
+def test_arrivals_of_peers_are_ordered_before_the_end():
+    """At the wait at the end too: else an arrival may come when its block has gone."""
+    call = sends.launch(2, cluster=2).call(np.zeros((2, 1), np.int32))
+    kernel = lowered(call)
+    syncs(kernel)[-1].ordered = False
+    assert codes(call, kernel)[0] == {"M031"}
+
+
 def test_a_copy_that_arrives_after_the_end(golden: Golden):
     """The block waits at its end for its peers, not for copies on their way to it: its own, and
     those of its peers."""

@@ -9,6 +9,7 @@ import pytest
 
 import warploom as wl
 from tests.sim.protocols import early, ring, through_shared
+from warploom.sim.actors import SCHEDULES
 
 BYTES = 64 * 64 * 2
 ROWS = 64 * 5
@@ -137,3 +138,24 @@ def test_a_block_that_ends_before_its_copies(golden):
     reports, _ = written_out(WAIT=False)
     assert [r.code for r in reports] == ["M013"]
     golden(reports[0].render())
+
+
+@wl.kernel
+def polled(x: wl.Tensor, y: wl.Tensor):
+    tile, full = wl.shared((64, 64), x.dtype), wl.barrier(1)
+    with wl.one_thread():
+        full.expect(64 * 64 * 4)
+        wl.copy_async(x[wl.ds(0, 64), wl.ds(0, 64)], tile, full)
+    tries = 0
+    while not full.test(0):
+        tries = tries + 1
+    wl.store(y[wl.ds(0, 64), wl.ds(0, 64)], tile.load())
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_copy_that_somebody_asks_for_comes_some_time(schedule: str):
+    """As late as possible is not never: who polls can always go on."""
+    x, y = np.ones((64, 64), np.float32), np.zeros((64, 64), np.float32)
+    found = polled.launch(1).call(x, y).check(2, schedule=schedule)
+    assert found.clean, found.text()
+    assert (y == x).all()

@@ -1,6 +1,7 @@
-"""`warploom check KERNEL` or `warploom check FILE.py`: run examples checked, on many schedules.
+"""`warploom check KERNEL`, `check FILE.py`, `check --library`: run examples checked, on many
+schedules; with `--mutate` tell what the checker would notice.
 
-Knows nothing of what is checked: `runtime.findings` has the verdict.
+Knows nothing of what is checked: `runtime.findings` has the verdict, `testing.mutation` the score.
 """
 
 import argparse
@@ -9,7 +10,8 @@ from typing import Any
 
 from warploom.base.diagnostics import wants_colour
 from warploom.base.errors import error
-from warploom.cli import json_file, kernel_name
+from warploom.cli import check_mutants, json_file, kernel_name
+from warploom.cli.kernel_name import Found
 from warploom.cli.verbs import FINE, NO
 from warploom.runtime.arrays import SIM
 from warploom.runtime.findings import SCHEMA, Findings
@@ -26,13 +28,17 @@ def add_parser(commands: Any) -> None:
         "check",
         description="Run a kernel's examples checked on the simulator: races, deadlocks, barriers "
         "that could complete otherwise.",
-        epilog="exit codes: 0 nothing found, 1 findings, 2 could not run",
+        epilog="exit codes: 0 nothing found (with --mutate: enough is found), 1 the answer is no, "
+        "2 could not run",
     )
     parser.add_argument(
-        "kernel", metavar="KERNEL", help=f"{kernel_name.HELP}; FILE.py for all of its examples"
+        "kernel",
+        metavar="KERNEL",
+        nargs="?",
+        help=f"{kernel_name.HELP}; FILE.py for all of its examples",
     )
-    seeds = f"schedules to run (default {_SEEDS})"
-    parser.add_argument("--seeds", type=int, default=_SEEDS, metavar="N", help=seeds)
+    seeds = f"schedules to run (default {_SEEDS}; with --mutate 1)"
+    parser.add_argument("--seeds", type=int, metavar="N", help=seeds)
     parser.add_argument("--seed", type=int, metavar="N", help="run the schedule of this seed only")
     words = ", ".join(f"{name} ({text})" for name, text in SCHEDULES.items())
     parser.add_argument(
@@ -56,15 +62,18 @@ def add_parser(commands: Any) -> None:
         action="store_true",
         help="explore equivalent interleavings too, for comparison",
     )
+    check_mutants.add_options(parser)
     parser.add_argument("--json", metavar="FILE", help=json_file.HELP)
 
 
 def run(options: argparse.Namespace) -> int:
     """Check each example; returns the exit code."""
     _refuse(options)
+    if options.mutate:
+        return _mutate(options)
     verdicts = []
     with json_file.kept_clean(options.json):
-        for found in kernel_name.find_examples(options.kernel):
+        for found in _examples(options):
             findings, words = _checked(found.call(SIM), options)
             findings.example = found.example
             verdicts.append(findings)
@@ -79,9 +88,28 @@ def run(options: argparse.Namespace) -> int:
     return FINE if clean else NO
 
 
+def _examples(options: argparse.Namespace) -> list[Found]:
+    if options.library:
+        return check_mutants.library_examples(options.families)
+    return kernel_name.find_examples(options.kernel)
+
+
+def _mutate(options: argparse.Namespace) -> int:
+    """Score the checker at the mutants of the examples."""
+    with json_file.kept_clean(options.json):
+        score = check_mutants.score_of(options, lambda: _examples(options))
+        if options.json != "-":
+            check_mutants.show(score)
+    if options.json:
+        whole = {"schema": SCHEMA, **check_mutants.json_of(score, options.score)}
+        json_file.write(options.json, whole)
+    return NO if score.alarms or score.share < options.score else FINE
+
+
 def _refuse(options: argparse.Namespace) -> None:
     """Refuse numbers and options that do not fit."""
-    if options.seeds < 1:
+    check_mutants.refuse_wrong(options)
+    if options.seeds is not None and options.seeds < 1:
         raise error("H021", f"--seeds {options.seeds}: at least one run")
     if options.seed is not None and options.seed < 0:
         raise error("H021", f"--seed {options.seed}: seeds count from 0")
@@ -98,7 +126,8 @@ def _checked(call: Call, options: argparse.Namespace) -> tuple[Findings, str]:
     if options.explore:
         findings = call.explore(options.limit or LIMIT, not options.no_reduction)
         return findings, findings.words
-    seeds, first, words = options.seeds, 0, f"{options.seeds} schedules"
+    count = _SEEDS if options.seeds is None else options.seeds
+    seeds, first, words = count, 0, f"{count} schedules"
     if options.seed is not None:
         seeds, first, words = 1, options.seed, f"seed {options.seed}"
     words += f", {options.schedule}" * bool(options.schedule)

@@ -62,7 +62,8 @@ class Outbound(Joint):
                 return first
         first = sum(known.replicas for known, _ in self.users) * self.stages
         self.users.append((plan, first))
-        plan.endings.append(lambda: _by_one_thread([tma.Wait(pending=0)]))
+        # What they write is there when the launch has ended; shared memory goes with the block.
+        plan.endings.append(lambda: _by_one_thread([tma.Wait(pending=0, reads=True)]))
         return first
 
     def close(self, plans: list[RolePlan]) -> None:

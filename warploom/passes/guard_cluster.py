@@ -9,21 +9,38 @@ from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Op, Value
 from warploom.ir.ops import cluster, mbarrier, remote, tma
 from warploom.ir.ops.roles import Split
+from warploom.ir.types import RemoteBarrier, RemoteTile
 
 
 def guard_cluster(kernel: Kernel, target: Target) -> None:
     """Let all warps of a cluster meet at the end where blocks reach their peers.
 
-    Needs: the tile stage, positions of pipes threaded. Gives: `cluster.sync` at the end of every
-    role and before the first access to a peer's tile, the scope of every wait that peers end.
+    Needs: the tile stage, positions of pipes threaded. Gives: `cluster.sync` at the end of the
+    roles that reach peers and before the first access to a peer's tile, the scope of every wait
+    that peers end.
     """
     _widen_waits(kernel)
     if not reaches_peers(kernel):
         return
     _meet_at_begin(kernel.body)
     last = kernel.body.ops[-2] if len(kernel.body.ops) > 1 else None
-    for body in last.bodies if isinstance(last, Split) else (kernel.body,):
+    for body in _reaching(last.bodies) if isinstance(last, Split) else (kernel.body,):
         _meet_at_end(body)
+
+
+def _reaching(roles: tuple[Block, ...]) -> list[Block]:
+    """The roles whose end keeps a block alive until its peers are done with it: those that reach
+    peers themselves. Multicast copies are over when the peers have waited for them; they count
+    where there is nothing else. Warps that have ended do not count at the barrier."""
+    themselves = [r for r in roles if any(_by_itself(op) for op in walk(r))]
+    return themselves or [r for r in roles if any(op.EFFECTS for op in r.ops[:-1])]
+
+
+def _by_itself(op: Op) -> bool:
+    """Whether an operation reaches a peer otherwise than by a multicast copy."""
+    if isinstance(op, cluster.ArrivePeers):
+        return op.steps != (0,)
+    return any(isinstance(v.type, RemoteBarrier | RemoteTile) for v in op.operand_values())
 
 
 def reaches_peers(kernel: Kernel) -> bool:

@@ -18,6 +18,7 @@ from warploom.ir.ops import (
     tma,
     wgmma,
 )
+from warploom.ir.types import Regs
 
 COPY, PRODUCT = "copy", "product"  # agents of the asynchronous proxy
 THREADS = "threads"  # copies that threads have begun, until they have waited for them
@@ -80,11 +81,15 @@ class Memory:
 
     def of_threads(self, op: Op) -> Touch | None:
         """The access that the role's own threads make by an operation."""
-        if isinstance(op, shared_memory.Load | shared_memory.LoadMatrices | remote.LoadGroups):
+        if isinstance(op, shared_memory.Load):
+            return replace(_shared(op.buffer, writes=False), threads=_own(op, op.result))
+        if isinstance(op, shared_memory.Store):
+            return replace(_shared(op.buffer, writes=True), threads=_own(op, op.value))
+        if isinstance(op, shared_memory.LoadMatrices | remote.LoadGroups):
             return _shared(op.buffer, writes=False)
         if isinstance(op, remote.StoreGroups):
             return _shared(op.buffer, writes=True)
-        if isinstance(op, shared_memory.Store | shared_memory.StoreMatrices | cp_async.CopyGroups):
+        if isinstance(op, shared_memory.StoreMatrices | cp_async.CopyGroups):
             return _shared(op.buffer, writes=True)
         if isinstance(op, mbarrier.Init):
             return _shared(buffer_of(op.barrier), writes=True)
@@ -115,6 +120,14 @@ class Memory:
         return touch.space == "shared" and any(
             touch.lo < other.hi and other.lo < touch.hi for other in self.asynchronous
         )
+
+
+def _own(op: shared_memory.Load | shared_memory.Store, value: Value) -> tuple[object, ...] | None:
+    """Equal for accesses to a buffer by the same offsets in groups of the same shape: each thread
+    touches what it did before, if no two threads hold an element of the tile."""
+    layout = value.type.layout if isinstance(value.type, Regs) else None
+    alone = layout is not None and not layout.replicas
+    return (op.buffer, op.offset, op.axis, op.vec) if alone else None
 
 
 def arrives(block: Block) -> bool:

@@ -179,6 +179,7 @@ SCHEDULES = {
 }
 """Schedules by name, in words."""
 _CHANGE = 0.1  # how often a step changes the priorities
+_PATIENCE = 4  # rounds in which actors do nothing but give way until asynchronous work goes on
 
 
 def schedule_of(seed: int) -> str:
@@ -238,19 +239,27 @@ class Scheduler:
 
     def _in_turn(self) -> bool:
         early, newest = self.schedule.name == EARLY, self.schedule.name == LAST
+        idle = 0
         while self.actors:
-            moved = False
+            moved = went_on = False
             for actor in tuple(self.actors):
                 while actor.ready():
                     moved = True
                     # An actor that only gives way goes on in the next round.
-                    goes_on = self._advance(actor) and actor.wait is not None
+                    alive = self._advance(actor)
+                    goes_on = alive and actor.wait is not None
+                    went_on = went_on or not alive or goes_on
                     if early:
                         self._finish_all()
                     if not goes_on:
                         break
             if not moved and not self._finish_late(newest) and not self.let_go(self.actors):
                 return False
+            # Who polls can always move, and late is not never.
+            idle = 0 if went_on else idle + 1
+            if moved and idle > _PATIENCE:
+                self._finish_late(newest)
+                idle = 0
         return True
 
     def _finish_all(self) -> None:

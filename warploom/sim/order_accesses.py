@@ -60,6 +60,7 @@ def book_load(m: Batch, op: Op, load: Load, thread: int, chunks: Any) -> Agent:
     if chunks is not None:
         cells = chunk_cells(chunks, piece)
         engine.copy_access(piece.history, cells, Does.WRITE, agent, thread, site)
+    booking.book(load.barrier).check_published(site)
     phase = booking.book(load.barrier).issue(thread, load.size, site)
     load.booked = BookedLoad(booking, load, agent, phase)
     return agent

@@ -167,14 +167,19 @@ def _left(problem: Problem, site: Site, piece: Piece | None) -> None:
 
 def _unmade(problem: Problem, site: Site, piece: Piece | None) -> None:
     barrier = problem.object
+    why = "nothing orders the one with the other"
+    hint = "let all warps of the block meet after barriers are made"
+    if "fence" in problem.facts:
+        why = "no fence has published it to copies and to other blocks"
+        hint = "whoever makes barriers fences them (fence.mbarrier_init) before all warps meet"
     _make(
         "U104",
         f"{barrier.buffer} may be used before it has been made",
         site,
         ("used here", "made here"),
         problem.other,
-        (f"{barrier.name}: nothing orders the one with the other",),
-        "let all warps of the block meet after barriers are made",
+        (f"{barrier.name}: {why}",),
+        hint,
     )
 
 

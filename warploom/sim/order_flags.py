@@ -87,15 +87,20 @@ class MeantFlag(FlagWait):
 
 
 @orders(flags.Poll)
-def poll(t: Translator, op: flags.Poll, step: Step) -> Step:
+def poll(t: Translator, op: flags.Poll, step: Resumable) -> Step:
     """A counter where all signals of the kernel add to the tensor, else a flag."""
     find, target, who = element_of(t, op), t.slot(op.target), who_executes(t)
     posts = [p for p in walk(t.kernel.body) if isinstance(p, flags.Post) and p.tensor is op.tensor]
     counts = all(p.kind == "add" for p in posts)
+    resumed = step.start
 
     def start(s: Slots, m: Batch) -> Run:
         found = find(s, m)
         if found is None:
+            return
+        if m.state.booking.tensor(found[0]) is None:
+            # Nobody in this launch writes it: what it holds was there before, or never comes.
+            yield from resumed(s, m)
             return
         if m.state.shuffles:
             yield None

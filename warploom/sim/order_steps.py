@@ -134,6 +134,17 @@ def init(t: Translator, op: mbarrier.Init, step: Step) -> Step:
     return after(step, event)
 
 
+@orders(sync.FenceBarrierInit)
+def fence_barrier_init(t: Translator, op: sync.FenceBarrierInit, step: Step | None) -> Step:
+    who = who_executes(t)
+
+    def event(s: Slots, m: Batch) -> None:
+        booking = m.state.booking
+        booking.engine.publish(booking.threads(m.actor, who))
+
+    return before(step, event)
+
+
 @orders(mbarrier.Arrive)
 def arrive(t: Translator, op: mbarrier.Arrive, step: Step) -> Step:
     a, who = t.slot(op.barrier), who_executes(t)
@@ -235,6 +246,7 @@ def arrive_at_peer(t: Translator, op: cluster.Arrive, step: Step) -> Step:
         block, address = at_peer(m, op, int(s[a]))
         found = None if block is None else barrier_at(m, op, address, block)
         if found is not None:
+            m.state.booking.book(found).check_published(Site(m, op))
             m.state.booking.arrive(m, op, found, who, op.count, op.ordered)
 
     return run

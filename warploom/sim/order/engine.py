@@ -303,6 +303,12 @@ class Engine:
         made = self.books[key] = Book(clocks, count, name, self.found, by)
         return made
 
+    def publish(self, threads: np.ndarray) -> None:
+        """A fence publishes the barriers that these threads have made, to copies and to peers."""
+        for component in map(int, self.clocks.own[threads]):
+            for book in self.books.values():
+                book.publish(component)
+
     def signal(self, key: Hashable, name: Any, first: int) -> Signal:
         """The counter or flag of a key, with its value when it was first named."""
         found = self._signals.get(key)
@@ -452,6 +458,6 @@ class Engine:
             facts = {"cell": history.first_cell(state), "did": access.does}
             self.found(Problem(Kind.EXIT, access.site, None, history, facts))
         for book in books:
-            late = book.unknown(clock[SEEN])
+            late = book.unknown(clock[CAUSE])
             if late is not None:
                 self.found(Problem(Kind.EXIT, late, book.name, history, {}))

@@ -67,7 +67,18 @@ class Arrival(NamedTuple):
 class Book:
     """The phases of one barrier of `count` arrivals a phase. `current` counts completed phases."""
 
-    __slots__ = ("_found", "_known", "clocks", "count", "current", "made", "name", "phases")
+    __slots__ = (
+        "_found",
+        "_known",
+        "_waited",
+        "clocks",
+        "count",
+        "current",
+        "made",
+        "name",
+        "phases",
+        "published",
+    )
 
     def __init__(
         self,
@@ -79,6 +90,8 @@ class Book:
     ) -> None:
         self.clocks, self.count, self.name = clocks, count, name
         self.made = made  # component, epoch and site of who made it
+        self.published = made is None  # to copies and to peers, by a fence
+        self._waited = -1  # the latest phase that somebody has waited for
         self.current = 0
         self.phases = [Phase()]
         self._known: dict[int, int] = {}
@@ -129,6 +142,18 @@ class Book:
             component, epoch, where = self.made
             if self.clocks.rows[thread, SEEN, component] < epoch:
                 self._report(Kind.UNMADE, site, where, {})
+
+    def publish(self, component: int) -> None:
+        """Who made it has published that, if this is who."""
+        if self.made is not None and self.made[0] == component:
+            self.published = True
+
+    def check_published(self, site: Any) -> None:
+        """A copy or a peer comes to the barrier: a fence must have published it."""
+        if not self.published:
+            assert self.made is not None
+            self._report(Kind.UNMADE, site, self.made[2], {"fence": True})
+            self.published = True
 
     # ---- contributions ---------------------------------------------------------------------
 
@@ -305,6 +330,7 @@ class Book:
             known = self.phases[number].known
             assert known is not None
             self.clocks.acquire(threads, known)
+            self._waited = max(self._waited, number)
 
     # ---- the end ---------------------------------------------------------------------------
 
@@ -323,12 +349,12 @@ class Book:
             }
             self._report(Kind.LEFT, site, self.made and self.made[2], facts)
 
-    def unknown(self, seen: np.ndarray) -> Any:
-        """The site of an arrival that one who has seen so much does not know of; None: all are
-        known."""
-        for phase in self.phases[max(0, self.current - 1) :]:
+    def unknown(self, cause: np.ndarray) -> Any:
+        """The site of an arrival that one who knows so much does not know to be over; None: all
+        are. Somebody has waited for its phase, or it happens before."""
+        for phase in self.phases[self._waited + 1 :]:
             for component, epoch in zip(phase.components, phase.epochs, strict=True):
-                if component in self.clocks.threads and entry(seen, component) < epoch:
+                if component in self.clocks.threads and entry(cause, component) < epoch:
                     return phase.sites[-1]
         return None
 

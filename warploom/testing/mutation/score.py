@@ -1,0 +1,232 @@
+"""The checker's score at the mutants of a kernel: which are caught, and what the others mean.
+
+A mutant that survives is *equivalent* only where another operation orders the same accesses: the
+two dropped together show a finding that the other one dropped alone does not.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from warploom.base.diagnostics import Report, Span
+from warploom.ir.kernel import Kernel
+from warploom.sim.translate import Translator
+from warploom.testing.mutation.mutants import Mutant, altered, mutants_of
+from warploom.testing.mutation.trials import Trial, keys
+
+CAUGHT, SURVIVED, EQUIVALENT, UNREACHED = "caught", "survived", "equivalent", "unreached"
+# Launches in which pairs of edits are tried.
+_PAIRED = 2
+# Findings about accesses, which an order that is missing explains.
+_ACCESSES = ("R", "M002", "M013", "M014", "M015", "M016", "M031")
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What became of a mutant. `code` caught it in the launch `trial`; `other` is the edge that
+    stands in for it, `shown` the code that tells so; `note` says more of a survivor."""
+
+    kernel: str
+    mutant: Mutant
+    status: str
+    code: str = ""
+    trial: str = ""
+    other: Span | None = None
+    shown: str = ""
+    note: str = ""
+
+    def json(self) -> dict[str, Any]:
+        """The verdict as plain data."""
+        return {
+            "kernel": self.kernel,
+            "edit": self.mutant.edit.name,
+            "change": self.mutant.text,
+            "span": span_json(self.mutant.span),
+            "status": self.status,
+            "caught_by": self.code,
+            "instance": self.trial,
+            "other_edge": None if self.other is None else span_json(self.other),
+            "together": self.shown,
+            "note": self.note,
+        }
+
+
+def span_json(span: Span) -> dict[str, Any]:
+    """A span as findings have it."""
+    return {
+        "file": span.file,
+        "line": span.line,
+        "column": span.column,
+        "role": span.role,
+        "label": span.label,
+    }
+
+
+@dataclass(slots=True)
+class Score:
+    """All verdicts, and what was found in kernels that nobody has altered: those have no mutants.
+    `plain` names kernels whose blocks have nothing that runs at the same time; `left` counts
+    mutants that there was no time for."""
+
+    verdicts: list[Verdict] = field(default_factory=list)
+    alarms: list[tuple[str, Report]] = field(default_factory=list)
+    plain: list[str] = field(default_factory=list)
+    launches: int = 0
+    left: int = 0
+
+    def of(self, *states: str) -> list[Verdict]:
+        """Verdicts in some states."""
+        return [v for v in self.verdicts if v.status in states]
+
+    @property
+    def counted(self) -> int:
+        """Mutants that are executed and not equivalent."""
+        return len(self.of(CAUGHT, SURVIVED))
+
+    @property
+    def caught(self) -> int:
+        """Those that are found."""
+        return len(self.of(CAUGHT))
+
+    @property
+    def share(self) -> float:
+        """Caught among counted; 1 where there is nothing to catch."""
+        return self.caught / self.counted if self.counted else 1.0
+
+    def json(self) -> dict[str, Any]:
+        """Counts and mutants as plain data."""
+        return {
+            "counted": self.counted,
+            "caught": self.caught,
+            "survived": len(self.of(SURVIVED)),
+            "equivalent": len(self.of(EQUIVALENT)),
+            "unreached": len(self.of(UNREACHED)),
+            "not_tried": self.left,
+            "without_mutants": self.plain,
+            "launches": self.launches,
+            "score": self.share,
+            "mutants": [v.json() for v in self.verdicts],
+        }
+
+
+def scored(
+    trials: Sequence[Trial],
+    *,
+    until: float | None = None,
+    sample: tuple[int, int] | None = None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Score:
+    """Try the mutants of the kernels of some launches.
+
+    Launches of one compiled kernel share its mutants: each is tried in one after the other, until
+    it is found. `sample`: so many mutants of each kernel, drawn by a seed; `until`: no more are
+    begun after that moment of `time.monotonic`.
+    """
+    score = Score(launches=len(trials))
+    groups: dict[Kernel, list[Trial]] = {}
+    for trial in trials:
+        score.alarms += [(trial.name, report) for report in trial.findings]
+        groups.setdefault(trial.kernel, []).append(trial)
+    for kernel, group in groups.items():
+        if not Translator(kernel, checked=True).waits:
+            score.plain.append(kernel.name)
+        elif not any(trial.findings for trial in group):
+            tell(f"{kernel.name}: {', '.join(t.name for t in group)}")
+            _Group(kernel, group, until, sample).into(score)
+    return score
+
+
+class _Group:
+    """A compiled kernel, its launches, those that reach most first."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        trials: Sequence[Trial],
+        until: float | None,
+        sample: tuple[int, int] | None,
+    ) -> None:
+        self.kernel, self.until, self.sample = kernel, until, sample
+        self.trials = sorted(trials, key=lambda t: (-len(t.reached), t.steps))
+        self.mutants = mutants_of(kernel)
+        self._found: dict[tuple[int, int, str], dict[Any, Report]] = {}
+
+    def into(self, score: Score) -> None:
+        """Try all mutants, then look for what stands in for those that survive."""
+        chosen = self.mutants
+        if self.sample is not None and self.sample[0] < len(chosen):
+            count, seed = self.sample
+            numbers = sorted(random.Random(seed).sample(range(len(chosen)), count))
+            chosen = [chosen[n] for n in numbers]
+        verdicts: list[Verdict] = []
+        for mutant in chosen:
+            if self._late():
+                break
+            verdicts.append(self._tried(mutant))
+        score.left += len(chosen) - len(verdicts)
+        for verdict in verdicts:
+            if verdict.status == SURVIVED and verdict.mutant.edit.weakens:
+                self._explain(verdict, verdicts)
+        score.verdicts += verdicts
+
+    def _late(self) -> bool:
+        return self.until is not None and time.monotonic() > self.until
+
+    def _where(self, *mutants: Mutant) -> Iterable[Trial]:
+        """The launches that reach all of these."""
+        return (t for t in self.trials if all(m.number in t.reached for m in mutants))
+
+    def _tried(self, mutant: Mutant) -> Verdict:
+        name, made = self.kernel.name, mutant.of(self.kernel)
+        verdict = Verdict(name, mutant, UNREACHED)
+        for trial in self._where(mutant):
+            outcome = trial.run(made)
+            if outcome.code:
+                return Verdict(name, mutant, CAUGHT, outcome.code, trial.name)
+            verdict.status = SURVIVED
+            if outcome.failure:
+                verdict.note = f"the simulator failed in {trial.name}: {outcome.failure}"
+            elif not outcome.same:
+                verdict.note = f"{trial.name} writes something else"
+        return verdict
+
+    # ---- the other edge --------------------------------------------------------------------
+
+    def _explain(self, verdict: Verdict, verdicts: Sequence[Verdict]) -> None:
+        """Find the operation that orders what the mutant's one does, if there is one."""
+        survivors = [v.mutant for v in verdicts if v.status in (SURVIVED, EQUIVALENT)]
+        drops = [m for m in self.mutants if m.drops and m.edit.weakens]
+        others = [m for m in drops if m.number != verdict.mutant.number]
+        for other in sorted(others, key=lambda m: m not in survivors):
+            if self._late():
+                return
+            shown = self._together(verdict.mutant, other)
+            if shown:
+                verdict.status, verdict.shown = EQUIVALENT, shown
+                verdict.other = other.span
+                return
+
+    def _together(self, mutant: Mutant, other: Mutant) -> str:
+        """The code of a finding that both edits show together and `other` alone does not."""
+        for number, trial in enumerate(self.trials[:_PAIRED]):
+            if not {mutant.number, other.number} <= trial.reached:
+                continue
+            alone = self._alone(number, other)
+            if any(code in ("D001", "M010") for code, _ in alone):
+                continue  # what comes behind is not seen
+            both = trial.run(altered(self.kernel, mutant, other), first=False)
+            for key in keys(both.findings):
+                if key not in alone and key[0].startswith(_ACCESSES):
+                    return key[0]
+        return ""
+
+    def _alone(self, number: int, other: Mutant) -> dict[Any, Report]:
+        key = (number, other.number, other.edit.name)
+        if key not in self._found:
+            outcome = self.trials[number].run(other.of(self.kernel), first=False)
+            self._found[key] = keys(outcome.findings)
+        return self._found[key]
