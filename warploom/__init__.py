@@ -100,7 +100,12 @@ if TYPE_CHECKING:
     from warploom.language.flag import signal, wait
     from warploom.language.flagged import flagged
     from warploom.language.function import function
-    from warploom.language.grid import grid_sync, launch_dependents, wait_for_previous
+    from warploom.language.grid import (
+        grid_sync,
+        launch_dependents,
+        stop_at,
+        wait_for_previous,
+    )
     from warploom.language.lanes import ballot, lane_id, shuffle, thread_id, warp_id, warp_sync
     from warploom.language.layouts import assert_layout, pin
     from warploom.language.mma import mma
@@ -143,6 +148,7 @@ if TYPE_CHECKING:
         to_numpy,
     )
     from warploom.runtime.stats import freeze, stats
+    from warploom.runtime.stop import Stop
 
 # Where each public name lives; "has_gpu=is_usable" renames.
 _MODULES = {
@@ -165,7 +171,7 @@ _MODULES = {
     "language.flag": "signal wait",
     "language.flagged": "flagged",
     "language.function": "function",
-    "language.grid": "grid_sync launch_dependents wait_for_previous",
+    "language.grid": "grid_sync launch_dependents stop_at wait_for_previous",
     "language.lanes": "ballot lane_id shuffle thread_id warp_id warp_sync",
     "language.layouts": "assert_layout pin",
     "language.mma": "mma",
@@ -189,6 +195,7 @@ _MODULES = {
     "runtime.graph": "Graph graph",
     "runtime.jit": "Kernel kernel",
     "runtime.memory": "DeviceArray device_empty synchronize to_device to_numpy",
+    "runtime.stop": "Stop",
     "runtime.stats": "freeze stats",
 }
 _PLACES = {
@@ -210,6 +217,7 @@ __all__ = [
     "Make",
     "ModelError",
     "ShapeError",
+    "Stop",
     "Tensor",
     "abs",
     "all",
@@ -318,6 +326,7 @@ __all__ = [
     "sin",
     "sqrt",
     "stats",
+    "stop_at",
     "store",
     "store_async",
     "struct",

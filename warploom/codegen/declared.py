@@ -92,7 +92,6 @@ _ONE: dict[type[Op], str] = {
     cluster.Arrive: "mbarrier",
     debug.Record: "st.global",
     flags.Post: "atom",
-    flags.Poll: "flag",
     grid.LaunchDependents: "griddepcontrol",
     grid.WaitForPrevious: "griddepcontrol",
     roles.SetRegisters: "setmaxnreg",
@@ -127,7 +126,6 @@ _EACH: dict[type[Op], str] = {
     cp_async.CopyGroups: "cp.async",
     flagged.Put: "atom",
     flagged.Look: "flag",
-    flagged.Take: "flag",
     global_memory.Store: "st.global",
     global_memory.Atomic: "atom",
     global_memory.Prefetch: "prefetch",
@@ -143,7 +141,6 @@ _Offsets: TypeAlias = (
     cp_async.CopyGroups
     | flagged.Put
     | flagged.Look
-    | flagged.Take
     | global_memory.Store
     | global_memory.Atomic
     | global_memory.Prefetch
@@ -207,8 +204,8 @@ def _of(op: Op) -> tuple[tuple[str, int], ...]:
             return (("bar.warp", 1), ("elect", 1))
         case cluster.Sync():
             return (("barrier.cluster", 2),)
-        case watch.Arrive():
-            return (("atom", 3 if op.bytes else 1),)
+        case flags.Poll() | flagged.Take() | watch.Arrive():
+            return _at_words(op)
         case watch.Barrier() | watch.Flag() | watch.Words() | watch.Meet() | watch.At():
             return _watched(op)
     if isinstance(op, ptx.ComputeRegisters | ptx.ActRegisters):
@@ -238,6 +235,14 @@ def _watched(
     each = _registers(op.offset) if isinstance(op, watch.Words) else 1
     out = (("vote", votes), ("wgmma.sync", int(op.drains)), ("atom", 3), ("fence", 1))
     return (*own, *((kind, each * count) for kind, count in out))
+
+
+def _at_words(op: flags.Poll | flagged.Take | watch.Arrive) -> tuple[tuple[str, int], ...]:
+    """A note of an arrival; or a load a word, and one of the word that ends waits."""
+    if isinstance(op, watch.Arrive):
+        return (("atom", 3 if op.bytes else 1),)
+    words = _registers(op.offset) if isinstance(op, flagged.Take) else 1
+    return (("flag", words if op.stop is None else 2 * words),)
 
 
 def _registers(value: Value) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from warploom.base.dtypes import DType
 from warploom.codegen.atomic_helpers import SCOPES
 from warploom.codegen.c_types import c_type
+from warploom.codegen.flag_helpers import stop_asked
 from warploom.codegen.prelude import INLINE, Helper, Prelude
 
 
@@ -47,20 +48,27 @@ def look(prelude: Prelude, long: bool, scope: str, *, guarded: bool) -> str:
     return name
 
 
-def take(prelude: Prelude, kinds: Sequence[DType], scope: str, *, guarded: bool) -> str:
+def take(
+    prelude: Prelude, kinds: Sequence[DType], scope: str, *, guarded: bool, stops: bool = False
+) -> str:
     """Enter a helper that polls a word until it has the epoch, and returns its name. It takes
     places for the values, the registers that were found, the address, the epoch, and where
-    `guarded` a predicate."""
+    `guarded` a predicate, where it `stops` the address of the word that ends waits."""
     name, long = _name("take", kinds, scope), len(kinds) > 1
+    name += "_or_stop" if stops else ""
     places = ", ".join(f"{c_type(k)}* v{n}" for n, k in enumerate(kinds))
     found = "long long low, long long high" if long else "long long low"
-    last = ", bool p" if guarded else ""
+    last = (", bool p" if guarded else "") + (", const int* stop" if stops else "")
     head = f"{INLINE} void {name}({places}, {found}, const long long* at, int epoch{last})"
     tagged = "high" if long else "low"
     test = "p && " if guarded else ""
     load = _load(long, scope).replace("*low", "low").replace("*high", "high")
     halves = ["low", "(low >> 32)", "high"] if long else ["low"]
-    lines = [f"  while ({test}(int)({tagged} >> 32) != epoch) {load}"]
+    until = f"{test}(int)({tagged} >> 32) != epoch"
+    lines = [f"  while ({until}) {load}"]
+    if stops:
+        until += f" && !{stop_asked(prelude)}(stop, ++polls)"
+        lines = ["  int polls = 0;", f"  while ({until}) {load}"]
     for n, kind in enumerate(kinds):
         half = f"(int){halves[n]}"
         lines.append(f"  *v{n} = {half if kind.is_int else f'__int_as_float({half})'};")

@@ -111,6 +111,7 @@ class Building:
     gatherings: dict[Any, Any] = field(default_factory=dict)  # by role: what all blocks do together
     endings: list[Any] = field(default_factory=list)  # called before the roles, or at the end
     rooms: dict[Any, Any] = field(default_factory=dict)  # of collectives, by what they hold
+    stop: Any = None  # the tensor whose first word ends waits for other blocks
     call: Any = None  # inlines a function of the user's with arguments
     top: Block = field(init=False)
 

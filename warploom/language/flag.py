@@ -73,6 +73,7 @@ def wait(flag: Window, at_least: Arithmetic, scope: str = "gpu", order: str = "a
             tensor=place.tensor.value,
             indices=place.starts,
             target=element(at_least, i32, "at_least"),
+            stop=current().stop,
             scope=scope,
             order=order,
             alone=current().alone,

@@ -94,6 +94,7 @@ class Words(Handle):
             ops.Receive(
                 tensor=self.place.tensor.value,
                 epoch=element(epoch, i32, "epoch"),
+                stop=current().stop,
                 starts=self.place.starts,
                 sizes=self.place.sizes,
                 kinds=self.kinds,

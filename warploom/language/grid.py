@@ -3,9 +3,31 @@ before it ends (programmatic dependent launch)."""
 
 from __future__ import annotations
 
+from warploom.base.dtypes import i32
 from warploom.ir.ops import grid
-from warploom.language.context import builder, vocabulary
+from warploom.language.context import Refused, builder, current, need_top, vocabulary
 from warploom.language.gathering import gathering
+from warploom.language.values import Tensor
+
+
+@vocabulary
+def stop_at(word: Tensor) -> None:
+    """Let waits for other blocks give up once the first element of a tensor of i32 is not 0: from
+    here on `wl.wait`, `wl.grid_sync`, `receive`, and collectives over the grid.
+
+    Nobody is stopped in the middle of anything: all roles run on to their ends, with numbers that
+    mean nothing, and no wait for another block holds them up. The word is that of a `wl.Stop`, in
+    memory that the host can write while the kernel runs; who polls looks at it now and then.
+
+    Shapes: a tensor of one axis.
+    Executes: nothing by itself.
+    Since: sm_80.
+    PTX: ld.relaxed.sys.
+    """
+    need_top("a word that ends waits")
+    if not isinstance(word, Tensor) or word.dtype != i32 or word.rank != 1:
+        raise Refused("T004", "the word that ends waits is in a tensor of i32", argument="word")
+    current().stop = word.root
 
 
 @vocabulary

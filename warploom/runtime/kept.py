@@ -8,10 +8,12 @@ beside them (a bound launch, a graph) has its own.
 from __future__ import annotations
 
 import sys
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -20,8 +22,23 @@ from warploom.base.dtypes import BY_NAME
 from warploom.ir.kernel import Kept
 from warploom.runtime import arrays, driver, memory
 from warploom.runtime.arguments import Arguments
-from warploom.runtime.arrays import View
+from warploom.runtime.arrays import SIM, View
 from warploom.runtime.dlpack import contiguous
+
+# All arrays that launches hand on, while somebody has them.
+_HELD: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+_numbers = count()
+
+
+def begin_anew(place: str) -> None:
+    """Zero all that launches on a device hand on, none of which is under way: as before the first
+    of them. Behind a launch that was stopped, epochs of its words may be any."""
+    for array in list(_HELD.values()):
+        if isinstance(array, np.ndarray):
+            if place == SIM:
+                array[...] = 0
+        elif isinstance(array, memory.DeviceArray) and place == f"gpu:{array.device}":
+            driver.copy_in(array.device, array.address, np.zeros(array.shape, array.dtype))
 
 
 class _Kept(ABC):
@@ -44,10 +61,10 @@ class _Kept(ABC):
             views = self._held[key]
         else:
             views = self._held[key] = self._make(held, blocks)
-        count = len(self.entries)
+        total = len(self.entries)
         return replace(
             held,
-            names=(*held.names, *(f"kept {n}" for n in range(count))),
+            names=(*held.names, *(f"kept {n}" for n in range(total))),
             values=[*held.values, *views],
             strides=[*held.strides, *(contiguous(v.shape) for v in views)],
         )
@@ -55,7 +72,9 @@ class _Kept(ABC):
     def _make(self, held: Arguments, blocks: int) -> list[View]:
         found = []
         for number, entry in enumerate(self.entries):
-            array = self._zeros(held, entry.shape(blocks), BY_NAME[entry.dtype].numpy)
+            array = _HELD[next(_numbers)] = self._zeros(
+                held, entry.shape(blocks), BY_NAME[entry.dtype].numpy
+            )
             found.append(arrays.read(array, f"kept {number}"))
         return found
 

@@ -123,10 +123,10 @@ class Launcher:
         kernel = self.kernel
         arguments = binding.bind(kernel.name, kernel.signature, args, kwargs)
         variant = kernel.variant(arguments, self.warps, self.cluster)
-        arguments = variant.kept.behind(arguments, prod(self.grid), self.stream, own)
-        binding.check_written(kernel.name, arguments, variant.written)
+        given = variant.kept.behind(arguments, prod(self.grid), self.stream, own)
+        binding.check_written(kernel.name, given, variant.written)
         self.check_ways(variant, arguments)
-        return arguments, variant
+        return given, variant
 
     def check_ways(self, variant: Variant, arguments: Arguments) -> None:
         """Refuse a launch that the kernel cannot stand."""

@@ -17,6 +17,7 @@ from warploom.sim.order.words import Receipt, WordBook
 from warploom.sim.order_flags import Flag
 from warploom.sim.order_table import before, orders, who_executes
 from warploom.sim.rules.flagged import Sending, Taking, Words, WordsWait
+from warploom.sim.rules.flags import stopped
 from warploom.sim.shadow import written
 
 if TYPE_CHECKING:
@@ -101,6 +102,11 @@ class MeantWords(WordsWait):
 
     def ready(self) -> bool:
         """Whether all have come."""
+        return self.come or stopped(self.stop)
+
+    @property
+    def come(self) -> bool:
+        """Whether all have come: it has not given up."""
         return all(receipt.ready() for _, _, receipt in self.receipts)
 
     def take(self) -> None:
@@ -131,13 +137,15 @@ def take(t: Translator, op: flagged.Take, step: Step) -> Step:
             made = _access(m, op, words, places[chosen], thread) if chosen.size else []
             receipt = _book(m).receive(thread, made, epoch, Site(m, op))
             receipts.append((thread, chosen, receipt))
-        wait = MeantWords(op, words, epoch)
+        wait = MeantWords(op, words, epoch, taking.stop(s))
         wait.receipts = receipts
         if not wait.ready():
             yield wait
         wait.take()
         _find_unwritten(m, op, words, receipts)
         taking.finish(s, wait)
+        if not wait.come:
+            return
         for thread, _, receipt in receipts:
             engine = m.state.booking.engine
             reach = engine.reach(thread, scope)

@@ -17,7 +17,7 @@ from warploom.sim.memory import Memory
 from warploom.sim.order.history import Does, Reach
 from warploom.sim.order.signals import Signal
 from warploom.sim.order_table import before, orders, who_executes
-from warploom.sim.rules.flags import FlagWait, element_of
+from warploom.sim.rules.flags import FlagWait, element_of, stopped
 
 if TYPE_CHECKING:
     from warploom.sim.translate import Translator
@@ -75,7 +75,7 @@ class MeantFlag(FlagWait):
     __slots__ = ("wait",)
 
     def ready(self) -> bool:
-        return self.wait.ready()
+        return self.wait.ready() or stopped(self.stop)
 
     def came(self, waiter: Actor) -> list[Helper]:
         """Who has signalled, where others have not: all of them may yet do so again."""
@@ -90,6 +90,7 @@ class MeantFlag(FlagWait):
 def poll(t: Translator, op: flags.Poll, step: Resumable) -> Step:
     """A counter where all signals of the kernel add to the tensor, else a flag."""
     find, target, who = element_of(t, op), t.slot(op.target), who_executes(t)
+    stop = t.optional(op.stop)
     posts = [p for p in walk(t.kernel.body) if isinstance(p, flags.Post) and p.tensor is op.tensor]
     counts = all(p.kind == "add" for p in posts)
     resumed = step.start
@@ -108,9 +109,11 @@ def poll(t: Translator, op: flags.Poll, step: Resumable) -> Step:
         value, site = int(s[target]), Site(m, op)
         wait = signal.begin_wait(value, site) if counts else signal.begin_flag(thread, value, site)
         if not wait.ready():
-            waits = MeantFlag(op, *found, value)
+            waits = MeantFlag(op, *found, value, s[stop] if stop >= 0 else None)
             waits.wait = wait
             yield waits
+            if not wait.ready():
+                return  # it has given up, and knows nothing
         threads = m.state.booking.threads(m.actor, who)
         m.state.booking.engine.end_wait(signal, threads, value, site)
         m.state.booking.engine.hear(threads, reach, wait.prefix, op.order == "acquire")

@@ -36,7 +36,9 @@ def look(out: Emitter, op: ops.Look) -> None:
 @emits(ops.Take)
 def take(out: Emitter, op: ops.Take) -> None:
     guarded = op.predicate is not None
-    name = flagged_helpers.take(out.prelude, op.kinds, op.scope, guarded=guarded)
+    name = flagged_helpers.take(
+        out.prelude, op.kinds, op.scope, guarded=guarded, stops=op.stop is not None
+    )
     for value in op.results:
         out.declare_only(value, "received")
     found = [op.found] if op.behind is None else [op.found, op.behind]
@@ -45,6 +47,8 @@ def take(out: Emitter, op: ops.Take) -> None:
     count = len(op.results)
     arguments = [f"&{to}" for to in given[:count]] + given[count:]
     arguments += [_at(out, op, where), out.scalar(op.epoch), *test]
+    if op.stop is not None:
+        arguments.append(out.place(op.stop).root)
     out.lines.add(f"{header}{name}({', '.join(arguments)});")
 
 

@@ -18,8 +18,12 @@ def post(out: Emitter, op: ops.Post) -> None:
 
 @emits(ops.Poll)
 def poll(out: Emitter, op: ops.Poll) -> None:
-    name = flag_helpers.poll(out.prelude, op.scope, op.order)
-    _call(out, op, f"{name}({element_at(out, op.tensor, op.base)}, {out.scalar(op.target)});")
+    stops = op.stop is not None
+    name = flag_helpers.poll(out.prelude, op.scope, op.order, stops=stops)
+    arguments = [element_at(out, op.tensor, op.base), out.scalar(op.target)]
+    if op.stop is not None:
+        arguments.append(out.place(op.stop).root)
+    _call(out, op, f"{name}({', '.join(arguments)});")
 
 
 def _call(out: Emitter, op: ops.Post | ops.Poll, call: str) -> None:

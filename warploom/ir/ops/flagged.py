@@ -22,6 +22,7 @@ from warploom.ir.op import (
     operands,
     optional,
 )
+from warploom.ir.ops.flags import check_stop
 from warploom.ir.ops.global_memory import check_access
 from warploom.ir.ops.registers import regs_of
 from warploom.ir.ops.scalar import scalar_of, tensor_of
@@ -90,10 +91,12 @@ class Send(Op):
 )
 class Receive(Op):
     """Poll the words of a window until each has the epoch, and give their values, one tile for each
-    of `kinds`. Words outside the tensor are not waited for, and give zero."""
+    of `kinds`. Words outside the tensor are not waited for, and give zero. `stop`: as in
+    `flags.wait`; what has not come by then is anything."""
 
     tensor: Value = operand()
     epoch: Value = operand()
+    stop: Value | None = optional()
     starts: tuple[Value, ...] = operands()
     sizes: tuple[int | None, ...] = attribute()
     kinds: tuple[DType, ...] = attribute()
@@ -172,12 +175,14 @@ class Take(_Words, Op):
     found: Value = operand()
     behind: Value | None = optional()
     predicate: Value | None = optional()
+    stop: Value | None = optional()
     kinds: tuple[DType, ...] = attribute()
     scope: str = attribute(default="gpu")
 
     def infer(self) -> tuple[Type, ...]:
         _check(self, self.epoch)
         extents = regs_of(self.offset).extents
+        check_stop(self.stop)
         check((self.behind is not None) == (len(self.kinds) > 1), "one register a word, or two")
         return tuple(Regs(kind, extents) for kind in self.kinds)
 

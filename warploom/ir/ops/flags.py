@@ -31,8 +31,16 @@ def _check(op: Signal | Wait | Post | Poll, number: Value) -> None:
     check(held == i32, f"a flag in a tensor of {held}")
     check(scalar_of(number).dtype == i32, f"{number} for a flag of i32")
     check(op.scope in SCOPES, f"scope {op.scope!r}")
+    check_stop(getattr(op, "stop", None))
     orders = SAYING if isinstance(op, Signal | Post) else HEARING
     check(op.order in orders, f"order {op.order!r}")
+
+
+def check_stop(stop: Value | None) -> None:
+    """A word that ends waits is the first of a tensor of i32."""
+    if stop is not None:
+        held = tensor_of(stop)
+        check(held.dtype == i32 and held.rank == 1, f"{stop} holds no word that ends waits")
 
 
 def _check_element(tensor: Value, indices: tuple[Value, ...]) -> None:
@@ -64,11 +72,13 @@ class Signal(Op):
 class Wait(Op):
     """Wait until an element is at least `target`, as numbers that wrap: until the i32 difference is
     not negative. What those did who signalled is seen by the role (not where "relaxed"). An element
-    outside the tensor is not waited for. `alone`: by the one thread that is here, for it."""
+    outside the tensor is not waited for. `alone`: by the one thread that is here, for it. `stop`: a
+    tensor of i32; once its first element is not 0 the wait gives up."""
 
     tensor: Value = operand()
     indices: tuple[Value, ...] = operands()
     target: Value = operand()
+    stop: Value | None = optional()
     scope: str = attribute(default="gpu")
     order: str = attribute(default="acquire")
     alone: bool = attribute(default=False)
@@ -104,6 +114,7 @@ class Poll(Op):
     base: Value = operand()
     target: Value = operand()
     predicate: Value | None = optional()
+    stop: Value | None = optional()
     scope: str = attribute(default="gpu")
     order: str = attribute(default="acquire")
     for_all: bool = attribute(default=True)

@@ -52,6 +52,7 @@ def receive(lower: Lowering, op: flagged.Receive) -> None:
         found=found[0],
         behind=found[1] if len(found) > 1 else None,
         predicate=access.predicate,
+        stop=op.stop,
         kinds=op.kinds,
         scope=op.scope,
     )

@@ -31,6 +31,7 @@ def wait(lower: Lowering, op: flags.Wait) -> None:
         base=base,
         target=lower.get(op.target),
         predicate=inside,
+        stop=op.stop,
         scope=op.scope,
         order=op.order,
         for_all=not op.alone,

@@ -14,7 +14,7 @@ from warploom.sim import faults
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.memory import Memory
 from warploom.sim.registry import simulates
-from warploom.sim.rules.flags import AtTensor
+from warploom.sim.rules.flags import AtTensor, stopped
 from warploom.sim.rules.global_memory import Global
 from warploom.sim.shadow import written
 from warploom.sim.values import carrier, dense
@@ -145,10 +145,10 @@ def look(t: Translator, op: flagged.Look) -> Step:
 class WordsWait(AtTensor):
     """An actor that waits for words to have an epoch. `low` and `high` are what it has taken."""
 
-    __slots__ = ("epoch", "high", "low", "missing", "places")
+    __slots__ = ("epoch", "high", "low", "missing", "places", "stop")
 
-    def __init__(self, op: Op, places: Words, epoch: int) -> None:
-        self.op, self.places, self.epoch = op, places, epoch
+    def __init__(self, op: Op, places: Words, epoch: int, stop: Memory | None = None) -> None:
+        self.op, self.places, self.epoch, self.stop = op, places, epoch, stop
         self.missing = places.flags.copy()
         self.low = np.zeros(places.places.shape, np.int64)
         self.high = np.zeros(places.places.shape, np.int64)
@@ -163,7 +163,7 @@ class WordsWait(AtTensor):
         self.low[taken] = self.places.low(at[come])
         self.high[taken] = high[come]
         self.missing[taken] = False
-        return not self.missing.any()
+        return not self.missing.any() or stopped(self.stop)
 
     @property
     def count(self) -> int:
@@ -204,10 +204,15 @@ class Taking:
         self.op, self.access = op, Access(t, op)
         self.number = t.slot(op.epoch)
         self.results = [t.slot(r) for r in op.results]
+        self._stop = t.optional(op.stop)
 
     def begin(self, s: Slots, m: Batch) -> tuple[Words, int]:
         """The words and the epoch."""
         return self.access.words(s, m), int(np.int32(s[self.number]))
+
+    def stop(self, s: Slots) -> Memory | None:
+        """The word that ends waits, if there is one."""
+        return s[self._stop] if self._stop >= 0 else None
 
     def finish(self, s: Slots, wait: WordsWait) -> None:
         """All have come."""
@@ -222,7 +227,7 @@ def take(t: Translator, op: flagged.Take) -> Step:
     def start(s: Slots, m: Batch) -> Run:
         if m.state.shuffles:
             yield None
-        wait = WordsWait(op, *taking.begin(s, m))
+        wait = WordsWait(op, *taking.begin(s, m), taking.stop(s))
         if not wait.ready():
             yield wait
         taking.finish(s, wait)

@@ -85,17 +85,27 @@ class AtTensor:
         return f"let somebody signal by `{self.op.tensor.name}`, or wait for less"
 
 
+def stopped(stop: Memory | None) -> bool:
+    """Whether the word that ends waits says so."""
+    return stop is not None and bool(stop.flat[stop.origin])
+
+
 class FlagWait(AtTensor):
     """An actor that waits for a flag."""
 
-    __slots__ = ("memory", "place", "target")
+    __slots__ = ("memory", "place", "stop", "target")
 
-    def __init__(self, op: Any, memory: Memory, place: int, target: int) -> None:
+    def __init__(
+        self, op: Any, memory: Memory, place: int, target: int, stop: Memory | None = None
+    ) -> None:
         self.op, self.memory, self.place, self.target = op, memory, place, target
+        self.stop = stop
 
     def ready(self) -> bool:
-        """Whether the flag has come to the target."""
-        return not Signal.behind(int(self.memory.flat[self.place]), self.target)
+        """Whether the flag has come to the target, or waits shall end."""
+        return stopped(self.stop) or not Signal.behind(
+            int(self.memory.flat[self.place]), self.target
+        )
 
     def words(self) -> str:
         element = self.place - self.memory.origin
@@ -107,7 +117,7 @@ class FlagWait(AtTensor):
 
 @simulates(flags.Poll)
 def poll(t: Translator, op: flags.Poll) -> Step:
-    find, target = element_of(t, op), t.slot(op.target)
+    find, target, stop = element_of(t, op), t.slot(op.target), t.optional(op.stop)
 
     def start(s: Slots, m: Batch) -> Run:
         found = find(s, m)
@@ -115,7 +125,7 @@ def poll(t: Translator, op: flags.Poll) -> Step:
             return
         if m.state.shuffles:
             yield None
-        wait = FlagWait(op, *found, int(s[target]))
+        wait = FlagWait(op, *found, int(s[target]), s[stop] if stop >= 0 else None)
         if not wait.ready():
             yield wait
 
