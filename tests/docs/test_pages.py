@@ -1,4 +1,4 @@
-"""Every code block of README.md, docs/start.md and docs/patterns runs and prints what is shown."""
+"""Every code block of README.md and of the pages to read on runs and prints what is shown."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.docs.blocks import ROOT, Reader, blocks_of, matches
 PATTERNS = sorted((ROOT / "docs" / "patterns").glob("*.md"))
 OF_TORCH = [page for page in PATTERNS if "import torch" in page.read_text(encoding="utf-8")]
 PAGES = [
-    *(ROOT / "README.md", ROOT / "docs" / "start.md"),
+    *(ROOT / "README.md", ROOT / "docs" / "start.md", ROOT / "docs" / "clusters.md"),
     *(pytest.param(p, marks=pytest.mark.torch if p in OF_TORCH else ()) for p in PATTERNS),
 ]
 README_ORDER = [
