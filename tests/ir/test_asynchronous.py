@@ -45,7 +45,7 @@ cluster=False, advances=True]
     roles.skip(%bars, %bars, %z) [ring=1, stages=3, visits=True, steps=(0,), ordered=False, \
 cluster=False]
     %bar.1: barriers<1> = mbarrier.at(%bars, %slot.1)
-    mbarrier.wait(%bar.1, %phase.1) [scope="block"]
+    mbarrier.wait(%bar.1, %phase.1) [scope="block", takes=False]
     %early: bool@warp = mbarrier.test(%bar.1, %phase.1) [scope="block"]
     %s.1: shared<bf16 128x128 @01 (128x128; 2 B; swizzle 128)> = shared.slot(%a, %slot.1)
     %w: shared<bf16 64x128 @01 (128x128; 2 B; swizzle 128)> = shared.window(%s.1, [%z, %z]) \
@@ -109,7 +109,7 @@ barrier=(1,)] {
     %acc: f32[2x16] (64x64; l4:1*2 l8:0*1 w4:0*16 r2:0*8 r2:1*1 r8:1*8) = registers.spread(%0) \
 [extents=(2, 16,)]
     %part: f32[2x4] = registers.spread(%0) [extents=(2, 4,)]
-    mbarrier.wait(%bar, %z) [scope="block"]
+    mbarrier.wait(%bar, %z) [scope="block", takes=False]
     wgmma.fence()
     %acc.1: f32[2x16] = wgmma.mma(%acc, %at, %at) [block=0, n=64, a_dtype=bf16, \
 a_swizzle=128, a_lead=16, a_stride=1024, a_transposed=False, b_dtype=bf16, b_swizzle=128, \

@@ -97,7 +97,8 @@ class Pipe(Joint):
         self.takes.append(tuple(current().turns))
         position = builder().add(self.position(self.taken_ring))
         slot, phase = (wrap(v) for v in position.results)
-        self.full[slot].wait(phase)
+        full = self.full[slot].one()
+        builder().add(mbarrier.Wait(barrier=full, parity=phase.value, takes=self.deliver == "one"))
         item = Item(self, slot)
         plan.items.append(item)
         return item

@@ -165,6 +165,26 @@ def _left(problem: Problem, site: Site, piece: Piece | None) -> None:
     )
 
 
+def _taken(problem: Problem, site: Site, piece: Piece | None) -> None:
+    """An item that two take, or nobody."""
+    barrier, number, other = problem.object, problem.facts["phase"], problem.other
+    if other is None:
+        message, labels = "an item of a pipe is taken by nobody", ("this item", "")
+        why = "it is filled, and all skip it"
+    else:
+        message, labels = "an item of a pipe is taken by two", ("taken here", "and here")
+        why = f"it goes to {_name(other)} and to {_name(site)}"
+    _make(
+        "M034",
+        message,
+        site,
+        labels,
+        other,
+        (f"{barrier.name}, phase {number}: {why}",),
+        'with `deliver="one"` each item belongs to one replica: the others skip it, once each',
+    )
+
+
 def _unmade(problem: Problem, site: Site, piece: Piece | None) -> None:
     barrier = problem.object
     why = "nothing orders the one with the other"
@@ -388,6 +408,7 @@ _TELLERS = {
     Kind.STORE: _store,
     Kind.WORD: _word,
     Kind.SCOPE: _scope,
+    Kind.TAKEN: _taken,
     Kind.RACE: _race,
     Kind.FENCE: _fence,
     Kind.EXIT: _exit,

@@ -209,6 +209,8 @@ def wait(t: Translator, op: mbarrier.Wait, step: Step) -> Step:
             waits.book, waits.number = book, number
             yield waits
         book.acquire(threads, number)
+        if op.takes:
+            book.take(m.actor, number, Site(m, op))
 
     return Resumable(start)
 

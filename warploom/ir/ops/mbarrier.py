@@ -89,11 +89,13 @@ class Expect(Op):
 @op("mbarrier.wait", effects=_SYNC, executes=Actor.ROLE, since="sm_90")
 class Wait(Op):
     """Wait until the phase with this parity (0 or 1) has completed. Every thread waits for itself;
-    acquire at block scope, or at that of the cluster where peers arrive in order."""
+    acquire at block scope, or at that of the cluster where peers arrive in order. `takes`: the item
+    of this phase belongs to who waits here, and to nobody else, which the checker holds it to."""
 
     barrier: Value = operand()
     parity: Value = operand()
     scope: str = attribute(default="block")
+    takes: bool = attribute(default=False)
 
     def verify(self) -> None:
         barrier_of(self.barrier)

@@ -33,6 +33,7 @@ class Phase:
         "known",
         "landed",
         "sites",
+        "taken",
     )
 
     def __init__(self) -> None:
@@ -44,6 +45,7 @@ class Phase:
         self.epochs: Any = []
         self.sites: list[Any] = []  # of the arrivals
         self.carried: list[Any] = []  # sites of what brings its bytes
+        self.taken: tuple[Any, Any] | None = None  # who took the item of this phase, and where
         self.known: np.ndarray | None = None  # what all contributions know together
         self.arrived: np.ndarray | None = None  # what all arrivals have seen
 
@@ -320,6 +322,14 @@ class Book:
         mark = (own, self.clocks.rows[threads, SEEN, own], site)
         self.phase(number + 1).before.append(mark)
 
+    def take(self, taker: Any, number: int, site: Any) -> None:
+        """The item of a phase belongs to somebody, from here on to nobody else."""
+        phase = self.phase(number)
+        if phase.taken is None:
+            phase.taken = (taker, site)
+        elif phase.taken[0] is not taker:
+            self._report(Kind.TAKEN, site, phase.taken[1], {"phase": number})
+
     def completed(self, number: int) -> bool:
         """Whether a phase has completed."""
         return number < self.current
@@ -348,6 +358,12 @@ class Book:
                 "bytes": phase.expected - phase.landed,
             }
             self._report(Kind.LEFT, site, self.made and self.made[2], facts)
+        over = self.phases[: self.current]
+        if any(phase.taken for phase in over):
+            for number, phase in enumerate(over):
+                if phase.taken is None:
+                    self._report(Kind.TAKEN, self._last_site(number), None, {"phase": number})
+                    return
 
     def unknown(self, cause: np.ndarray) -> Any:
         """The site of an arrival that one who knows so much does not know to be over; None: all
