@@ -83,6 +83,16 @@ def test_windows_that_overlap_by_one_element_race(size: int, dtype: str):
     assert any(note.startswith(f"byte {(size - 1) * BY_NAME[dtype].bytes} ") for note in notes)
 
 
+@pytest.mark.parametrize("first", [0, 1, 2, 3])
+def test_bytes_count_from_the_first_one(first: int):
+    """Cells are aligned as accesses are, whatever the array's own start."""
+    held = np.zeros(64, np.float32)
+    x, y = np.zeros(32, np.float32), held[first : first + 32]
+    found = copied.launch(2).check(x, y, 0, SIZE=32)
+    assert [f.report.code for f in found] == ["R102"]
+    assert found.found[0].report.notes[0] == "byte 0 of `y`"
+
+
 def test_one_block_may_write_an_element_twice():
     assert copied_call(1, 33, 0).check().clean
     assert [f.report.code for f in copied_call(2, 33, 0).check()] == ["R102"]

@@ -50,6 +50,10 @@ class Piece(NamedTuple):
     name: str = ""
     state: Any = None
 
+    def byte(self, cell: int) -> int:
+        """The first byte of a cell, counted from where the memory begins."""
+        return max(0, cell * self.unit - self.start)
+
 
 class Outside:
     """Histories of global memory over one launch: of tensors that the kernel writes, and of those

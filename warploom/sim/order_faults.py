@@ -274,7 +274,7 @@ def _where(problem: Problem, piece: Piece | None) -> tuple[str, str]:
     """The buffer or tensor, and the element, in words."""
     assert piece is not None
     if piece.state is None:
-        at = problem.facts["cell"] * piece.unit - piece.start
+        at = piece.byte(problem.facts["cell"])
         return f"`{piece.name}`", f"byte {at:,} of `{piece.name}`"
     byte = problem.facts["cell"] * piece.unit
     return piece.state.buffer_of(byte), piece.state.part_of(byte)
@@ -325,7 +325,7 @@ def race_of_blocks(m: Batch, op: Op, piece: Piece, does: Does, clash: Clash) -> 
     """Two blocks at one element where nothing orders blocks at all."""
     one, two = (f"block {m.launch.name_block(b)}" for b in (clash.block, clash.its_block))
     still = "be reading" if clash.did is Does.READ else "be writing"
-    byte = clash.cell * piece.unit - piece.start
+    byte = piece.byte(clash.cell)
     made = report(
         "R102",
         f"{one} {_VERBS[does]} `{piece.name}` while {two} may {still} it",
