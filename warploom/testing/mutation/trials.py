@@ -106,7 +106,7 @@ class Trial:
         self.name, self.call, self.seeds = name, call, seeds
         launcher, arguments = call.launcher, call.arguments
         variant = call.kernel.variant(arguments, launcher.warps, launcher.cluster)
-        launcher.check_ways(variant)
+        launcher.check_ways(variant, arguments)
         assert isinstance(variant, SimVariant)
         self.kernel: Kernel = variant.kernel
         self._values = variant.arguments(arguments)
