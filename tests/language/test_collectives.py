@@ -3,6 +3,8 @@ schedule; and what is refused."""
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import warploom as wl
 from warploom.base.dtypes import BY_NAME
@@ -292,6 +294,102 @@ def test_clean_and_the_same_bits_in_every_schedule(name: str) -> None:
         found = call.check(first_seed=seed)
         assert found.clean, found.text()
         assert same(call.args[1], wanted)
+
+
+@pytest.mark.parametrize("way", ["counter", "flagged"])
+@pytest.mark.parametrize("first", [2**31 - 3, 2**32 - 3])
+def test_rounds_wrap(way: str, first: int) -> None:
+    """As if 2^31 and 2^32 rounds (signals of them) had been made before."""
+    host = values("f32", (3 * 16,))
+    y = np.zeros((3, 3, 48), np.float32)
+    launch = exchanged.launch(3, cooperative=True)
+    bound = launch.bound(host, y, OVER=wl.grid, SHARE=16, N=48, WAY=way)
+    words = next(v.host for v in bound._held.values[2:] if v.host.dtype == np.int32)
+    words[:] = np.array(first).astype(np.uint32).astype(np.int32)
+    for _ in range(2):
+        bound()
+        assert same(y, rotated(host, 3, 16, 48))
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    cluster=st.integers(1, 16),
+    clusters=st.integers(1, 2),
+    size=st.integers(1, 150),
+    dtype=st.sampled_from(["f32", "f16", "bf16", "i32"]),
+    op=st.sampled_from(["sum", "max", "min"]),
+    times=st.integers(1, 4),
+    seed=st.integers(0, 2**31),
+)
+def test_any_cluster_size_and_dtype_in_any_schedule(
+    cluster: int, clusters: int, size: int, dtype: str, op: str, times: int, seed: int
+) -> None:
+    """Clean, and the bits of the reference, whatever the order in which warps and copies move."""
+    host = values(dtype, (cluster * clusters, size), seed)
+    y = np.zeros((times, *host.shape), NUMPY[dtype])
+    launch = reduced.launch(cluster * clusters, cluster=(cluster, 1, 1))
+    call = launch.call(host, y, OP=op, OVER=wl.cluster, N=size, ROUNDS=times)
+    found = call.check(first_seed=seed % 1000 + 1)
+    assert found.clean, found.text()
+    assert same(y, rounds_of(host, op, times, cluster))
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    blocks=st.integers(1, 6),
+    share=st.integers(1, 40),
+    way=st.sampled_from(["", "counter", "flagged"]),
+    dtype=st.sampled_from(["f32", "f16", "bf16", "i32"]),
+    cut=st.integers(0, 3),
+    seed=st.integers(0, 2**31),
+)
+def test_any_exchange_in_any_schedule(
+    blocks: int, share: int, way: str, dtype: str, cut: int, seed: int
+) -> None:
+    size = max(1, blocks * share - cut)
+    host = values(dtype, (blocks * share,), seed)
+    y = np.zeros((3, blocks, size), NUMPY[dtype])
+    launch = exchanged.launch(blocks, cooperative=True)
+    call = launch.call(host, y, OVER=wl.grid, SHARE=share, N=size, WAY=way)
+    found = call.check(first_seed=seed % 1000 + 1)
+    assert found.clean, found.text()
+    assert same(y, rotated(host, blocks, share, size))
+
+
+@wl.kernel
+def beside(x: wl.Tensor, y: wl.Tensor, N: wl.const):
+    """One role goes round its cluster while another one works through a pipe."""
+    here = wl.program_id(0)
+    ring = wl.pipe(stages=2, slots=[wl.shared((N,), wl.f32)])
+    with wl.roles():
+        with wl.role("reads", warps=1):
+            for i in wl.range(0, 5):
+                with ring.put() as tile:
+                    tile.store(wl.load(x[here, wl.ds(0, N)]) + i.cast(wl.f32))
+        with wl.role("sums", warps=2):
+            for i in wl.range(0, 5):
+                with ring.get() as tile:
+                    part = tile.load()
+                wl.store(y[i, here, wl.ds(0, N)], wl.all_reduce(part, over=wl.cluster))
+
+
+def test_in_one_role_while_others_go_on(device) -> None:
+    host = values("f32", (6, 50))
+    y = device.empty((5, 6, 50), np.float32)
+    launch = beside.launch(6, cluster=(3, 1, 1))
+    launch(device.put(host), y, N=50)
+    for i, got in enumerate(device.get(y)):
+        parts = (host + np.float32(i)).reshape(2, 3, 50)
+        assert same(
+            got, np.concatenate([np.broadcast_to(folded(p, "sum"), p.shape) for p in parts])
+        )
+
+
+def test_in_one_role_it_is_clean() -> None:
+    y = np.zeros((5, 6, 50), np.float32)
+    call = beside.launch(6, cluster=(3, 1, 1)).call(values("f32", (6, 50)), y, N=50)
+    found = call.check(seeds=4)
+    assert found.clean, found.text()
 
 
 @wl.kernel
