@@ -7,7 +7,7 @@ import pytest
 
 from warploom.bench import machine, suites
 from warploom.bench.case import Context
-from warploom.bench.kernel import read_all
+from warploom.bench.kernel import read_all, stream_rows
 from warploom.bench.record import Row
 from warploom.bench.suites import collectives, exchange, gemm, norm
 
@@ -32,6 +32,16 @@ def test_the_read_kernel_reads_everything_once(count: int) -> None:
 
 def test_the_read_kernels_example_is_clean() -> None:
     assert read_all.example_call().check().clean
+
+
+@pytest.mark.parametrize("blocks", [1, 3, 40])
+def test_the_streaming_kernel_brings_every_piece(device, blocks: int) -> None:
+    x, y, z = (np.ones((rows, 256), np.float16) for rows in (5, 3, 1))
+    sums = device.empty((blocks,), np.float32)
+    given = [device.put(a) for a in (x, y, z)]
+    call = stream_rows.launch(blocks).call(*given, sums, N=128, STAGES=4)
+    call.run()
+    assert device.get(sums).sum() == 8 * 2 * 9
 
 
 def graph_of(seconds: float) -> SimpleNamespace:

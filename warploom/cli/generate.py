@@ -69,6 +69,11 @@ def add_parser(commands: Any) -> None:
         "--dtype", choices=("f32", "bf16", "f16"), help="default: f32 on sim, bf16 on a GPU"
     )
     parser.add_argument(
+        "--kernels",
+        choices=("token", "unfused"),
+        help="one launch a token, or one an operation (default: token on a GPU where it fits)",
+    )
+    parser.add_argument(
         "--context",
         type=int,
         metavar="N",
@@ -91,6 +96,7 @@ def run(args: argparse.Namespace) -> int:
             device=args.device,
             dtype=args.dtype,
             context=args.context,
+            kernels=args.kernels,
             download=args.download,
             progress=progress,
         )

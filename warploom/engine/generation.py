@@ -15,7 +15,7 @@ from warploom.engine.sampler import Sampling, log_probability, pick
 from warploom.engine.tokenizer import TextStream, Tokenizer
 
 Progress = Callable[[str, int, int], None]
-"""Hears (stage, done, total); stages are `load`, `prompt` and `token`."""
+"""Hears (stage, done, total); stages are `load`, `pack`, `prompt` and `token`."""
 
 
 class Decoder(Protocol):

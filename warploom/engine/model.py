@@ -3,6 +3,8 @@
 Puts the parts together; holds no arithmetic and no file format.
 """
 
+import os
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +15,7 @@ import numpy as np
 from warploom.engine import hub
 from warploom.engine.chat import render
 from warploom.engine.checkpoint import Checkpoint, open_checkpoint
+from warploom.engine.config import ModelConfig
 from warploom.engine.generation import Generation, Progress
 from warploom.engine.place import Place, choose
 from warploom.engine.pull import pull
@@ -20,12 +23,16 @@ from warploom.engine.refusal import refuse
 from warploom.engine.registry import KnownModel, is_repository, locate
 from warploom.engine.runner import Runner
 from warploom.engine.sampler import Sampling
+from warploom.engine.token_runner import TokenRunner, pack, why_not
 from warploom.engine.tokenizer import Tokenizer
 from warploom.engine.weights import DTYPES, load_weights
 
 Prompt = str | Sequence[int] | Sequence[Mapping[str, str]]
 
-UNFUSED = "one launch an operation: the token kernel is not part of this version"
+KERNELS = ("token", "unfused")
+TOKEN = "one launch a token"
+UNFUSED = "one launch an operation"
+_told: set[str] = set()
 
 
 class Model:
@@ -36,10 +43,12 @@ class Model:
         name: str,
         checkpoint: Checkpoint,
         tokenizer: Tokenizer,
-        runner: Runner,
+        runner: Runner | TokenRunner,
         place: Place,
         dtype: str,
         seconds: float,
+        kernels: str = "unfused",
+        why: str = UNFUSED,
     ) -> None:
         self.name = name
         self.config = checkpoint.config
@@ -48,8 +57,8 @@ class Model:
         self.device = place.name
         self.dtype = dtype
         self.load_seconds = seconds
-        self.kernels = "unfused"
-        self.why = UNFUSED
+        self.kernels = kernels
+        self.why = why
         self._checkpoint = checkpoint
 
     @property
@@ -211,6 +220,7 @@ def load(
     dtype: str | None = None,
     context: int | None = None,
     *,
+    kernels: str | None = None,
     download: bool = False,
     progress: Progress | None = None,
 ) -> Model:
@@ -220,6 +230,8 @@ def load(
     `device` is `sim`, `gpu` or `gpu:N` (default: the GPU where one is usable); `dtype` of weights
     and cache is `f32`, `bf16` or `f16` (default: f32 on the simulator, bf16 on a GPU); `context`
     is the number of tokens that prompt and answer share (default: what the model was made for).
+    `kernels` is `token` (one launch a token) or `unfused` (one launch an operation); default: the
+    first on a GPU where the model fits it; where it does not, that is said once.
     Raises ModelError E1xx where there is no such model, E2xx where its files cannot be used,
     E305 without the extra `engine`, E306 for an impossible option; LaunchError H021 for another
     device word, H020 where no GPU is usable.
@@ -239,14 +251,50 @@ def load(
             notes=[f"{word} was made for up to {most:,} tokens"],
             hint=f"give a number from 1 to {most}",
         )
+    if kernels not in (None, *KERNELS):
+        raise refuse("E306", f"there are no kernels `{kernels}`", hint="give token or unfused")
+    chosen, why = _kernels(checkpoint.config, place, dtype, kernels)
     hear = progress or (lambda stage, done, total: None)
     tokenizer = checkpoint.tokenizer()
-    weights = load_weights(
-        checkpoint, dtype, place.put, lambda done, total: hear("load", done, total)
-    )
-    runner = Runner(checkpoint.config, weights, place, dtype, context or most)
+    put = place.put if chosen == "unfused" else _kept
+    weights = load_weights(checkpoint, dtype, put, lambda done, total: hear("load", done, total))
+    room = context or most
+    if chosen == "token":
+        packed = pack(
+            checkpoint.config, weights, place, dtype, lambda done, total: hear("pack", done, total)
+        )
+        runner = TokenRunner(checkpoint.config, packed, place, dtype, room)
+    else:
+        runner = Runner(checkpoint.config, weights, place, dtype, room)
     seconds = time.perf_counter() - start
-    return Model(word, checkpoint, tokenizer, runner, place, dtype, seconds)
+    return Model(word, checkpoint, tokenizer, runner, place, dtype, seconds, chosen, why)
+
+
+def _kept(array: np.ndarray) -> np.ndarray:
+    """Weights stay on the host until they are packed."""
+    return array
+
+
+def _kernels(config: ModelConfig, place: Place, dtype: str, asked: str | None) -> tuple[str, str]:
+    """Which kernels run a model, and why."""
+    if asked == "unfused":
+        return "unfused", f"{UNFUSED}, as asked for"
+    if asked is None and not place.is_gpu:
+        return "unfused", f"{UNFUSED}: quicker on the simulator"
+    obstacle = why_not(config, place, dtype)
+    if not obstacle:
+        return "token", TOKEN
+    if asked == "token":
+        raise refuse(
+            "E306",
+            "this model does not run in one launch a token",
+            notes=[obstacle],
+            hint="give unfused, or leave it out",
+        )
+    if obstacle not in _told and not os.environ.get("WARPLOOM_QUIET"):
+        _told.add(obstacle)
+        print(f"warploom: {UNFUSED}: {obstacle}", file=sys.stderr)
+    return "unfused", f"{UNFUSED}: {obstacle}"
 
 
 def _find(word: str, download: bool, progress: Progress | None) -> Path:

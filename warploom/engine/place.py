@@ -36,6 +36,17 @@ class Place:
         """A new array of zeros."""
         return self.put(np.zeros(tuple(shape), dtype))
 
+    def empty(self, shape: Sequence[int], dtype: Any) -> Any:
+        """A new array with whatever its memory held."""
+        if self.is_gpu:
+            return memory.device_empty(tuple(shape), dtype, self.name)
+        return np.empty(tuple(shape), dtype)
+
+    @property
+    def multiprocessors(self) -> int:
+        """Multiprocessors of a GPU."""
+        return driver.facts(places.gpu_number(self.name)).multiprocessors
+
     def write(self, target: Any, values: np.ndarray) -> None:
         """Copies host values into an array of this device, in the order of its launches."""
         if self.is_gpu:

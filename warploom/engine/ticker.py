@@ -69,6 +69,8 @@ class Ticker:
         stage, done, total = self._stage, self._done, self._total
         if stage == "load":
             return f"loading weights {100 * done // max(1, total)}%"
+        if stage == "pack":
+            return f"ordering weights {100 * done // max(1, total)}%"
         if stage == "prompt":
             return f"reading the prompt, {done} of {total} tokens"
         if stage == "token":

@@ -10,7 +10,10 @@
 import importlib
 from types import ModuleType
 
-NAMES = ("compile", "sim", "decode-small", "gemm", "gemm-ladder", "norm", "collectives", "exchange")
+NAMES = (
+    *("compile", "sim", "decode-small", "decode", "gemm", "gemm-ladder", "norm"),
+    *("collectives", "exchange"),
+)
 
 
 def load(name: str) -> ModuleType:

@@ -37,7 +37,13 @@ def cases(device: str) -> list[str]:
 
 def measure(case: str, context: Context) -> Row:
     """One row: milliseconds a token against plain and compiled torch in a CUDA graph."""
-    model = load(case.split("/")[0], device=context.device, dtype="bf16", context=CONTEXT)
+    model = load(
+        case.split("/")[0],
+        device=context.device,
+        dtype="bf16",
+        context=CONTEXT,
+        kernels="unfused",
+    )
     weights = load_weights(open_checkpoint(model.path), "bf16", lambda array: array)
     rivals = _rivals(model, weights)
     drawn = np.random.default_rng(context.seed).integers(0, model.config.vocabulary, PROMPT)

@@ -1,0 +1,156 @@
+"""The runner of the token kernel against the NumPy forward pass, and which models it takes."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.engine import tiny
+from warploom.base.errors import ModelError
+from warploom.engine import load
+from warploom.engine.checkpoint import open_checkpoint
+from warploom.engine.model import Model
+from warploom.engine.place import Place
+from warploom.engine.reference import forward
+from warploom.engine.token_runner import shape_of, why_not
+from warploom.engine.weights import load_weights
+from warploom.kernels.token.reference import Layer
+from warploom.kernels.token.reference import Model as token_model
+from warploom.kernels.token.reference import forward as token_forward
+
+SIZES = tiny.Tiny(
+    hidden=64, heads=2, kv_heads=1, head_dim=32, feed_forward=64, context=100, tied=False, seed=5
+)
+NEAR, MEDIAN = 1e-2, 1e-5
+
+
+@pytest.fixture(params=["sim", pytest.param("gpu", marks=pytest.mark.gpu)])
+def place(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tiny.write_gguf(tmp_path / "tiny.gguf", SIZES)
+
+
+def run(path: Path, place: str) -> Model:
+    return load(path, device=place, dtype="bf16", kernels="token")
+
+
+def reference(path: Path, ids: list[int]) -> np.ndarray:
+    """Logits with the roundings of the kernel. Attention is so sharp here that those of keys move
+    them by up to a tenth; without, this is the forward pass of the engine."""
+    checkpoint = open_checkpoint(path)
+    held = load_weights(checkpoint, "bf16", lambda a: a)
+    layers = [
+        Layer(
+            qkv=layer.qkv,
+            out=layer.attention_out,
+            gate_up=layer.gate_up,
+            down=layer.down,
+            norms=np.stack([layer.attention_norm, layer.ffn_norm]),
+        )
+        for layer in held.layers
+    ]
+    config = checkpoint.config
+    made = token_model(
+        *(shape_of(config), held.embedding, layers, held.final_norm, held.head),
+        *(held.frequencies, config.norm_eps),
+    )
+    wanted = forward(config, held, ids)
+    np.testing.assert_allclose(token_forward(made, ids).logits, wanted, rtol=1e-3, atol=1e-4)
+    return token_forward(made, ids, short=True).logits
+
+
+def some_ids(count: int) -> list[int]:
+    return np.random.default_rng(count).integers(0, len(tiny.tokens()), count).tolist()
+
+
+def near(found: np.ndarray, wanted: np.ndarray) -> bool:
+    errors = np.linalg.norm(found - wanted, axis=-1) / np.linalg.norm(wanted, axis=-1)
+    return bool(np.max(errors) < NEAR)
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 21])
+def test_pieces_give_the_logits_of_the_whole(path: Path, place: str, count: int) -> None:
+    ids = some_ids(count)
+    found, wanted = run(path, place).logits(ids), reference(path, ids)
+    assert near(found, wanted)
+    errors = np.linalg.norm(found - wanted, axis=1) / np.linalg.norm(wanted, axis=1)
+    assert np.median(errors) < MEDIAN
+
+
+def test_the_last_rows_only(path: Path, place: str) -> None:
+    model, ids = run(path, place), some_ids(21)
+    whole = model.logits(ids)
+    for last in (0, 1, 5, 13, 21):
+        got = model.logits(ids, last=last)
+        assert np.array_equal(got, whole[21 - last :])
+
+
+def test_token_by_token_goes_on_where_the_prompt_ended(path: Path, place: str) -> None:
+    """Also where another token than the best one is appended, right after the prompt and later."""
+    ids = some_ids(24)
+    runner = run(path, place).runner
+    runner.feed(ids[:11])
+    wanted = reference(path, ids)
+    for position in range(10, 23):
+        assert near(runner.logits(), wanted[position])
+        assert runner.best() == int(np.argmax(runner.logits()))
+        runner.advance(ids[position + 1])
+    assert runner.length == 24 and runner.launches_a_token == 1
+
+
+def test_unseen_tokens_are_the_best_ones(path: Path, place: str) -> None:
+    runner = run(path, place).runner
+    runs = []
+    for _ in range(2):
+        runner.feed(some_ids(9))
+        for _ in range(12):
+            runner.advance(runner.best())
+        runs.append((runner.best(), runner.logits().tobytes()))
+    assert runs[0] == runs[1]
+    runner.feed(some_ids(9))
+    for _ in range(12):
+        runner.advance_unseen()
+    assert (runner.best(), runner.logits().tobytes()) == runs[0]
+
+
+def test_a_full_context_is_refused_before_anything_is_written(path: Path, place: str) -> None:
+    ids = some_ids(100)
+    model = run(path, place)
+    generation = model.generate(ids[:98], max_new_tokens=9)
+    assert len(list(generation)) <= 2
+    model.runner.feed(ids)
+    with pytest.raises(IndexError, match="the context of 100 tokens is full"):
+        model.runner.advance(1)
+    with pytest.raises(ModelError, match="E301"):
+        model.generate([*ids, 1])
+
+
+def test_facts(path: Path, place: str) -> None:
+    facts = run(path, place).describe()
+    assert (facts["kernels"], facts["why"]) == ("token", "one launch a token")
+    assert facts["cache_bytes"] == 2 * 2 * SIZES.layers * 128 * SIZES.head_dim
+
+
+def test_progress_is_told(path: Path) -> None:
+    heard: list[tuple[str, int, int]] = []
+    load(path, device="sim", dtype="bf16", kernels="token", progress=lambda *x: heard.append(x))
+    assert [x for x in heard if x[0] == "pack"] == [("pack", n, 3) for n in (1, 2, 3)]
+
+
+def test_what_does_not_fit(tmp_path: Path, path: Path) -> None:
+    """The reason names the size and the rule; who asked for the kernel is refused."""
+    small = tiny.write_gguf(tmp_path / "small.gguf", tiny.Tiny())
+    assert load(small, device="sim", dtype="bf16").kernels == "unfused"
+    with pytest.raises(ModelError, match="`hidden` is 32"):
+        load(small, device="sim", dtype="bf16", kernels="token")
+    with pytest.raises(ModelError, match="bf16 or f16, not f32"):
+        load(path, device="sim", dtype="f32", kernels="token")
+    with pytest.raises(ModelError, match="no kernels `all`"):
+        load(path, device="sim", kernels="all")
+    assert load(path, device="sim").why == "one launch an operation: quicker on the simulator"
+    config = open_checkpoint(path).config
+    assert not why_not(config, Place("sim"), "f16")

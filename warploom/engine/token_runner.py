@@ -1,0 +1,234 @@
+"""Runs one sequence through the token kernel: prompts in pieces of up to 8 tokens, then a launch a
+token. A decoder like `runner.Runner`, for models that fit the kernel's rules; `why_not` says which.
+
+Token and position live on the device, so one bound launch is right for every later token. Knows
+neither text nor sampling.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from warploom.engine.config import ModelConfig
+from warploom.engine.place import Place
+from warploom.engine.weights import DTYPES, Weights
+from warploom.kernels import token
+
+PAGE = 64
+"""Rows of a page. One sequence has them in order."""
+_SIMULATED = (4, 4)  # blocks and multiplying warps on the simulator
+
+Progress = Callable[[int, int], None]
+
+
+def shape_of(config: ModelConfig) -> token.Shape:
+    """The sizes that the kernel asks for."""
+    return token.Shape(
+        layers=config.layers,
+        hidden=config.hidden,
+        heads=config.heads,
+        kv_heads=config.kv_heads,
+        head_dim=config.head_dim,
+        feed_forward=config.feed_forward,
+        vocabulary=config.vocabulary,
+        rotary_dim=config.rotary_dim,
+        rope_style=config.rope_style,
+    )
+
+
+def why_not(config: ModelConfig, place: Place, dtype: str) -> str:
+    """Why a model does not run in the token kernel; empty where it does."""
+    if dtype not in ("bf16", "f16"):
+        return f"the token kernel has weights of bf16 or f16, not {dtype}"
+    return token.fits(shape_of(config), *_size(place))
+
+
+def _size(place: Place) -> tuple[int, int]:
+    """Blocks of a launch, and multiplying warps (0: what suits the model)."""
+    return (place.multiprocessors, 0) if place.is_gpu else _SIMULATED
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A model's weights on a device in the order of a plan."""
+
+    plan: token.Plan
+    weights: token.Weights
+
+
+def pack(
+    config: ModelConfig, held: Weights, place: Place, dtype: str, progress: Progress | None = None
+) -> Packed:
+    """Brings weights of the host to a device and packs them there, a layer at a time."""
+    shape = shape_of(config)
+    plan = token.make(shape, *_size(place))
+    packed = place.empty((plan.total_steps, plan.step_elements), DTYPES[dtype])
+    for number, layer in enumerate(held.layers):
+        for name, matrix in zip(
+            ("qkv", "attention_out", "gate_up", "down"), plan.matrices, strict=True
+        ):
+            token.packing.pack(plan, matrix, place.put(getattr(layer, name)), packed, number)
+        if progress:
+            progress(number + 1, len(held.layers) + 1)
+    token.packing.pack(plan, plan.head, place.put(held.head), packed)
+    norms = [norm for layer in held.layers for norm in (layer.attention_norm, layer.ffn_norm)]
+    weights = token.Weights(
+        packed=packed,
+        embedding=place.put(held.embedding),
+        norms=place.put(np.stack([*norms, held.final_norm])),
+        frequencies=place.put(held.frequencies),
+    )
+    if progress:
+        progress(len(held.layers) + 1, len(held.layers) + 1)
+    return Packed(plan, weights)
+
+
+class TokenRunner:
+    """A decoder (see `generation.Decoder`) for one sequence at a time."""
+
+    def __init__(
+        self, config: ModelConfig, packed: Packed, place: Place, dtype: str, context: int
+    ) -> None:
+        self.config = config
+        self.context = context
+        self._place = place
+        self._packed = packed
+        pages = -(-context // PAGE)
+        shape = (config.layers, pages, PAGE, config.kv_heads, config.head_dim)
+        self._cache = token.Cache(
+            keys=place.zeros(shape, DTYPES[dtype]),
+            values=place.zeros(shape, DTYPES[dtype]),
+            pages=place.put(np.arange(pages, dtype=np.int32)[None]),
+        )
+        self._prompt = self._columns(token.MOST_TOKENS)
+        self._one = self._columns(1)
+        self._launches: dict[tuple[int, bool], Callable[[], object]] = {}
+        self._works: dict[int, token.Workspace] = {}
+        self._newest = self._one  # the columns of the last launch with a head, and which of them
+        self._row = 0
+        self._length = 0
+        self._best: int | None = None
+
+    @property
+    def cache_bytes(self) -> int:
+        """Size of the key-value cache."""
+        arrays = (self._cache.keys, self._cache.values)
+        return sum(int(np.prod(a.shape)) * np.dtype(a.dtype).itemsize for a in arrays)
+
+    @property
+    def length(self) -> int:
+        """Tokens in the cache."""
+        return self._length
+
+    @property
+    def launches_a_token(self) -> int:
+        """Kernel launches of one token."""
+        return 1
+
+    def feed(self, ids: Sequence[int], progress: Progress | None = None) -> None:
+        """Starts a sequence with a prompt; only its last piece goes through the output head."""
+        self._restart()
+        for start in range(0, len(ids), token.MOST_TOKENS):
+            piece = ids[start : start + token.MOST_TOKENS]
+            self._piece(piece, head=start + len(piece) == len(ids))
+            if progress:
+                progress(self._length, len(ids))
+
+    def all_logits(self, ids: Sequence[int], last: int) -> np.ndarray:
+        """Logits [last, vocabulary] after each of the last ids of a new sequence."""
+        self._restart()
+        out = np.empty((last, self.config.vocabulary), np.float32)
+        skipped = len(ids) - last
+        for start in range(0, len(ids), token.MOST_TOKENS):
+            piece = ids[start : start + token.MOST_TOKENS]
+            end = start + len(piece) - skipped
+            count = min(len(piece), max(0, end))
+            self._piece(piece, head=count > 0 or start + len(piece) == len(ids))
+            if count:
+                found = self._place.read(self._works[token.MOST_TOKENS].logits)
+                out[end - count : end] = found[len(piece) - count : len(piece)]
+        return out
+
+    def best(self) -> int:
+        """The token with the largest logit after the last one."""
+        if self._best is None:
+            self._best = int(self._place.read(self._newest.ids)[self._row])
+        return self._best
+
+    def logits(self) -> np.ndarray:
+        """The f32 logits [vocabulary] after the last token."""
+        return self._place.read(self._works[self._newest.count].logits)[self._row]
+
+    def advance(self, token: int) -> None:
+        """Appends a token."""
+        if self._newest is not self._one:
+            self._follow(token)
+        elif token != self.best():
+            self._place.write(self._one.ids, np.array([token], np.int32))
+        self._one_more()
+
+    def advance_unseen(self) -> None:
+        """Appends the best token; after a prompt it is read once, then nothing is."""
+        if self._newest is not self._one:
+            self._follow(self.best())
+        self._one_more()
+
+    def synchronise(self) -> None:
+        """Waits until everything launched is done."""
+        self._place.read(self._one.ids)
+
+    def _restart(self) -> None:
+        self._length = 0
+        self._best = None
+
+    def _columns(self, count: int) -> token.Columns:
+        def made() -> Any:
+            return self._place.zeros((count,), np.int32)
+
+        return token.Columns(made(), made(), made())
+
+    def _piece(self, ids: Sequence[int], head: bool) -> None:
+        """A piece of a prompt: always 8 columns, so that one variant serves all lengths."""
+        given = np.zeros(token.MOST_TOKENS, np.int32)
+        positions = np.full(token.MOST_TOKENS, -1, np.int32)
+        given[: len(ids)] = ids
+        positions[: len(ids)] = np.arange(self._length, self._length + len(ids))
+        self._place.write(self._prompt.ids, given)
+        self._place.write(self._prompt.positions, positions)
+        self._launch(self._prompt, head)
+        self._length += len(ids)
+        if head:
+            self._newest, self._row, self._best = self._prompt, len(ids) - 1, None
+
+    def _follow(self, token: int) -> None:
+        """After a prompt: one column goes on with a token."""
+        self._place.write(self._one.ids, np.array([token], np.int32))
+        self._place.write(self._one.positions, np.array([self._length], np.int32))
+
+    def _one_more(self) -> None:
+        if self._length >= self.context:
+            raise IndexError(f"the context of {self.context} tokens is full")
+        self._launch(self._one, head=True)
+        self._length += 1
+        self._newest, self._row, self._best = self._one, 0, None
+
+    def _launch(self, columns: token.Columns, head: bool) -> None:
+        key = (columns.count, head)
+        if key not in self._launches:
+            self._launches[key] = self._bound(columns, head)
+        self._launches[key]()
+
+    def _bound(self, columns: token.Columns, head: bool) -> Callable[[], object]:
+        plan, weights = self._packed.plan, self._packed.weights
+        if columns.count not in self._works:
+            room = -(-self.context // PAGE) * PAGE
+            self._works[columns.count] = token.Workspace.make(
+                plan, columns.count, room, self._place.zeros
+            )
+        made = token.call(
+            plan, weights, self._cache, columns, self._works[columns.count],
+            eps=self.config.norm_eps, scale=self.config.scale, head=head,
+        )  # fmt: skip
+        return made.launcher.bound(*made.args, **made.kwargs)

@@ -1,0 +1,1 @@
+"""The phases of the token kernel in the kernel language: a module a subject."""

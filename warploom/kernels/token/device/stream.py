@@ -1,0 +1,131 @@
+"""The stream of weights: what one role brings, and how warps multiply with it.
+
+The sizes of `plan.py` on the device. Knows nothing of what the vectors mean.
+"""
+
+import warploom as wl
+from warploom.kernels.token.plan import MOST_TOKENS, ROWS, UNIT
+
+# Rows of 4 numbers that hold one unit of all vectors: 4 steps of the instruction, 32 threads.
+_UNIT_ROWS = UNIT // 16 * 32
+
+
+@wl.struct
+class Steps:
+    """A matrix: see `plan.Matrix`."""
+
+    N: wl.const
+    K: wl.const
+    HIGH: wl.const
+    WIDE: wl.const
+    BLOCKS: wl.const
+    BASE: wl.const
+    PARTS: wl.const
+
+    def in_band(self):
+        """Steps of a band."""
+        return self.K // (self.WIDE * UNIT)
+
+    def total(self):
+        return -(-self.N // (ROWS * self.HIGH)) * self.in_band()
+
+    def start(self, block):
+        """The first step of a block's share."""
+        return wl.minimum(block, self.BLOCKS) * self.total() // self.BLOCKS
+
+    def owner(self, step):
+        """The block that has a step."""
+        return ((step + 1) * self.BLOCKS - 1) // self.total()
+
+    def first_owner(self, band):
+        return self.owner(band * self.in_band())
+
+    def last_owner(self, band):
+        return self.owner(band * self.in_band() + self.in_band() - 1)
+
+    def span(self):
+        """Columns of the input that are read together: they lie in one step."""
+        return min(128, self.WIDE * UNIT)
+
+
+@wl.function
+def streamed(ring, packed, first, matrix, block):
+    """Bring this block's steps of a matrix, whose first step is row `first` of `packed`."""
+    for step in wl.range(matrix.start(block), matrix.start(block + 1)):
+        with ring.put() as tile:
+            ELEMENTS = tile.shape[0] * tile.shape[1]
+            run = packed[first + step, wl.ds(0, ELEMENTS)]
+            wl.copy_bulk(run, tile.reshape((ELEMENTS,)), cache="evict_first")
+
+
+@wl.function
+def keep(vectors, column, t, values):
+    """Put neighbouring numbers of vector t into `vectors`, where the columns that a block has to
+    multiply with begin at 0: sixteen columns of all vectors lie together, as warps read them."""
+    flat = vectors.reshape((vectors.shape[0] * 4,))
+    at = wl.arange(values.shape[0]) + column
+    place = at // 16 * (16 * MOST_TOKENS) + t * 16 + at % 16
+    flat.scatter(place, values.cast(vectors.dtype))
+
+
+@wl.function
+def filled(team, vectors, matrix, source):
+    """Fill `vectors` with the columns that this block's share of a matrix is multiplied with, in
+    the order of its steps. `source.at(t, column, N)` gives them."""
+    SPAN, WIDTH = matrix.span(), matrix.WIDE * UNIT
+    first, end = matrix.start(team.b), matrix.start(team.b + 1)
+    spans = wl.minimum(end - first, matrix.in_band()) * (WIDTH // SPAN)
+    for i in wl.range(team.r, spans * team.TOKENS, team.WARPS):
+        t, column = i % team.TOKENS, i // team.TOKENS * SPAN
+        keep(vectors, column, t, source.at(t, (first * WIDTH + column) % matrix.K, SPAN))
+    team.meet()
+
+
+@wl.function
+def multiplied(team, ring, vectors, matrix, out, turn):
+    """Multiply this block's share of a matrix with `vectors`, and write the sums of each band to
+    its part of `out` [part, token, row]. Gives the half of `team.sums` that is free."""
+    lo, hi, STEPS = matrix.start(team.b), matrix.start(team.b + 1), matrix.in_band()
+    for band in wl.range(lo // STEPS, (hi + STEPS - 1) // STEPS):
+        acc = wl.zeros((32, 4), wl.f32)
+        for step in wl.range(wl.maximum(lo, band * STEPS), wl.minimum(hi, band * STEPS + STEPS)):
+            unit = (step - lo) % STEPS * matrix.WIDE + team.r % matrix.WIDE
+            vector = vectors[wl.ds(unit * _UNIT_ROWS, _UNIT_ROWS), :].load()
+            with ring.get() as tile:
+                weights = tile[wl.ds(team.r * _UNIT_ROWS, _UNIT_ROWS), :].load()
+                acc = wl.mma(weights, vector, acc)
+        put_sums(team, acc, matrix, band, out, turn)
+        turn = 1 - turn
+    return turn
+
+
+@wl.function
+def put_sums(team, acc, matrix, band, out, turn):
+    """Add up the sums of the warps that have the same rows, in their order, and write them."""
+    WARPS, HIGH, WIDE = team.WARPS, matrix.HIGH, matrix.WIDE
+    base = turn * WARPS
+    team.sums[wl.ds((base + team.r) * 32, 32), :].store(acc)
+    team.meet()
+    part = team.b - matrix.first_owner(band)
+    flat = team.sums.reshape((2 * WARPS * 128,))
+    row = wl.arange(ROWS)
+    for i in wl.range(team.r, team.TOKENS * HIGH, WARPS):
+        t, high = i % team.TOKENS, i // team.TOKENS
+        # Where the matrix instruction leaves row and column of its sums: ir/ops/mma.py.
+        place = (row % 8 * 4 + t // 2) * 4 + row // 8 * 2 + t % 2
+        place = place + (base + high * WIDE) * 128
+        total = flat.gather(place)
+        for w in wl.unroll(1, WIDE):
+            total = total + flat.gather(place + w * 128)
+        wl.store(out[part, t, wl.ds((band * HIGH + high) * ROWS, ROWS)], total)
+
+
+@wl.function
+def summed(parts, matrix, t, rows):
+    """Results of a matrix for token t: its parts, added in the order of the blocks."""
+    band = rows // (ROWS * matrix.HIGH)
+    count = matrix.last_owner(band) - matrix.first_owner(band)
+    total = wl.gather(parts, (0, t, rows))
+    for p in wl.unroll(1, matrix.PARTS):
+        total = total + wl.gather(parts, (p, t, rows), mask=count >= p)
+    return total

@@ -1,0 +1,137 @@
+"""The public calls, and a small example: how a plan and its arrays become arguments."""
+
+from typing import Any
+
+import numpy as np
+
+from warploom.base.dtypes import bf16
+from warploom.kernels.token import arrays, kernel
+from warploom.kernels.token.arrays import Cache, Columns, Weights, Workspace
+from warploom.kernels.token.plan import Plan, Shape, make
+
+
+def decode(
+    plan: Plan,
+    weights: Weights,
+    cache: Cache,
+    columns: Columns,
+    work: Workspace,
+    *,
+    eps: float,
+    scale: float,
+    rounds: int = 1,
+    head: bool = True,
+) -> None:
+    """`rounds` tokens of each column in one launch: keys and values go to the cache, the logits of
+    the last round to `work.logits`, the token with the largest one and its position to `columns`.
+
+    Without `head` only the cache is filled, `columns` stay, and `rounds` is 1. A result depends on
+    neither the other columns nor the run: the order of every sum is fixed by the plan. Positions
+    live on the device: who launches has to know that they stay inside the cache.
+    Raises ShapeError T201, T202.
+    """
+    made = call(plan, weights, cache, columns, work, eps=eps, scale=scale, rounds=rounds, head=head)
+    made.launcher(*made.args, **made.kwargs)
+
+
+def call(
+    plan: Plan,
+    weights: Weights,
+    cache: Cache,
+    columns: Columns,
+    work: Workspace,
+    *,
+    eps: float,
+    scale: float,
+    rounds: int = 1,
+    head: bool = True,
+) -> Any:
+    """The launch of `decode`, not yet made."""
+    arrays.check(plan, weights, cache, columns, work)
+    launch = kernel.token.launch(plan.blocks, cooperative=True)
+    return launch.call(
+        weights.packed,
+        weights.embedding,
+        weights.norms,
+        weights.frequencies,
+        cache.keys,
+        cache.values,
+        cache.pages,
+        columns.sequences,
+        columns.positions,
+        columns.ids,
+        work.stream,
+        *work.parts,
+        *work.chunks,
+        work.mixed,
+        work.logits,
+        work.best,
+        work.best_at,
+        work.state,
+        eps,
+        scale,
+        weights.q_norm,
+        weights.k_norm,
+        weights.qkv_bias,
+        weights.out_bias,
+        weights.up_bias,
+        weights.down_bias,
+        weights.norm_biases,
+        TOKENS=columns.count,
+        ROUNDS=rounds,
+        PAGE=cache.page,
+        **constants(plan, head),
+    )
+
+
+def constants(plan: Plan, head: bool) -> dict[str, Any]:
+    """What the kernel is told of a plan."""
+    shape = plan.shape
+    return {
+        "LAYERS": shape.layers,
+        "HEADS": shape.heads,
+        "KV": shape.kv_heads,
+        "D": shape.head_dim,
+        "HALF": shape.rotary_dim // 2,
+        "INTERLEAVED": shape.rope_style == "interleaved",
+        "PARALLEL": shape.parallel,
+        "GATED": shape.gated,
+        "QKV": plan.qkv.constants,
+        "OUT": plan.out.constants,
+        "GATE_UP": plan.gate_up.constants,
+        "DOWN": plan.down.constants,
+        "HEAD": plan.head.constants if head else None,
+        "LAYER_STEPS": plan.layer_steps,
+        "BLOCKS": plan.blocks,
+        "WARPS": plan.warps,
+        "STREAMERS": plan.streamers,
+        "REGISTERS": plan.registers,
+        "STAGES": plan.stages,
+        "UNITS": plan.held_units,
+    }
+
+
+@kernel.token.example("whole")
+def _small(given: Any) -> Any:
+    """Two rounds of three columns, one of which is not used."""
+    shape = Shape(2, 128, 4, 2, 32, 128, 200, 32)
+    plan = make(shape, 3, 4)
+    cache_shape = (shape.layers, 4, 16, shape.kv_heads, shape.head_dim)
+    weights = Weights(
+        packed=given.randn((plan.total_steps, plan.step_elements), bf16),
+        embedding=given.randn((shape.vocabulary, shape.hidden), bf16),
+        norms=given.uniform((2 * shape.layers + 1, shape.hidden), 0.0, 0.1),
+        frequencies=given.uniform((shape.rotary_dim // 2,), 0.0, 1.0),
+    )
+    cache = Cache(
+        given.randn(cache_shape, bf16),
+        given.randn(cache_shape, bf16),
+        given.array([[1, 0], [3, 2]], np.int32),
+    )
+    columns = Columns(
+        given.array([5, 6, 7], np.int32),
+        given.array([15, -1, 3], np.int32),
+        given.array([0, 0, 1], np.int32),
+    )
+    work = Workspace.make(plan, columns.count, cache.context, given.zeros)
+    return call(plan, weights, cache, columns, work, eps=1e-5, scale=0.2, rounds=2)

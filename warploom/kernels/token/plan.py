@@ -1,0 +1,296 @@
+"""How the matrices of a model become one stream of weights, dealt to the blocks of a launch.
+
+A *unit* is 16 rows × UNIT columns, what one warp multiplies at a time. A *step* is one unit for
+each of WARPS warps: HIGH units one below the other, WIDE beside each other. A *band* is the rows of
+a step over all columns, STEPS steps. A matrix is its bands one after the other; its steps are dealt
+to the blocks in equal shares, so a band may be the work of several blocks, and then has as many
+*parts*, which who reads the result adds up in the order of the blocks.
+
+Numbers only: knows no arrays and no kernel.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from warploom.base.errors import ShapeError
+from warploom.base.target import SM_90A
+from warploom.kernels import arguments
+
+UNIT = 64
+"""Columns of a unit: a constant, because the order of a sum depends on it."""
+ROWS = 16
+"""Rows of a unit, those of the matrix instruction."""
+MOST_TOKENS = 8
+"""Columns of the matrix instruction: tokens of a launch."""
+CHUNK = 256
+"""Keys that attention takes at a time, whatever the batch."""
+# Most units of a step beside each other, and columns of all vectors that a block holds for that.
+_WIDEST = 8
+_HELD = 4096
+_PIECE = 16  # columns of a head that are merged at a time
+# Shared memory of a block that the ring of weights leaves for all else, in bytes.
+_MEMORY = 227 * 1024 - 1024
+_RING = 128 * 1024
+# Registers that bringing weights takes, and from how many warps on the others want the rest.
+_FEW, _MANY_WARPS = 24, 16
+_FILLING = 0.03  # of the weights: what rows of zeros may cost before fewer warps are taken
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The sizes of a model that decide what the kernel looks like."""
+
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    feed_forward: int
+    vocabulary: int
+    rotary_dim: int
+    rope_style: str = "half"
+    parallel: bool = False
+    """Whether attention and MLP of a layer begin with the same stream."""
+    gated: bool = True
+    """Whether the MLP is silu(gate) · up, else gelu(up)."""
+
+    @property
+    def query(self) -> int:
+        """Outputs of the query projection."""
+        return self.heads * self.head_dim
+
+    @property
+    def key(self) -> int:
+        """Outputs of the key (and of the value) projection."""
+        return self.kv_heads * self.head_dim
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """One matrix of `rows` × `columns`: its steps, and how they are dealt to `blocks` blocks."""
+
+    rows: int
+    columns: int
+    high: int
+    wide: int
+    blocks: int
+    base: int
+    """The first of its steps among those of a layer."""
+
+    @property
+    def band_rows(self) -> int:
+        """Rows of a band."""
+        return ROWS * self.high
+
+    @property
+    def bands(self) -> int:
+        """Bands; the last one may have rows beyond the matrix, of zeros."""
+        return -(-self.rows // self.band_rows)
+
+    @property
+    def steps(self) -> int:
+        """Steps of a band."""
+        return self.columns // (self.wide * UNIT)
+
+    @property
+    def total(self) -> int:
+        """Steps of the matrix."""
+        return self.bands * self.steps
+
+    def start(self, block: int) -> int:
+        """The first step of a block's share."""
+        return min(block, self.blocks) * self.total // self.blocks
+
+    def owner(self, step: int) -> int:
+        """The block that has a step."""
+        return ((step + 1) * self.blocks - 1) // self.total
+
+    @property
+    def longest(self) -> int:
+        """Steps of the longest share."""
+        return -(-self.total // self.blocks)
+
+    @property
+    def parts(self) -> int:
+        """Most blocks that share a band."""
+        first = np.arange(self.bands) * self.steps
+        last = first + self.steps - 1
+        owners = [((step + 1) * self.blocks - 1) // self.total for step in (first, last)]
+        return int((owners[1] - owners[0]).max()) + 1
+
+    @property
+    def held_steps(self) -> int:
+        """Steps whose columns of the input a block holds at a time."""
+        return min(self.longest, self.steps)
+
+    @property
+    def constants(self) -> tuple[int, ...]:
+        """What the kernel is told of it."""
+        return (self.rows, self.columns, self.high, self.wide, self.blocks, self.base, self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A model's matrices for `blocks` blocks of `warps` multiplying warps each."""
+
+    shape: Shape
+    blocks: int
+    warps: int
+    qkv: Matrix
+    out: Matrix
+    gate_up: Matrix
+    down: Matrix
+    head: Matrix
+
+    @property
+    def matrices(self) -> tuple[Matrix, ...]:
+        """Those of a layer, in the order in which they are streamed."""
+        return (self.qkv, self.out, self.gate_up, self.down)
+
+    @property
+    def layer_steps(self) -> int:
+        """Steps of a layer."""
+        return sum(matrix.total for matrix in self.matrices)
+
+    @property
+    def total_steps(self) -> int:
+        """Steps of the model."""
+        return self.shape.layers * self.layer_steps + self.head.total
+
+    @property
+    def step_elements(self) -> int:
+        """Weights of a step."""
+        return self.warps * ROWS * UNIT
+
+    @property
+    def streamers(self) -> int:
+        """Warps of the role that brings weights. One does it; where registers are scarce, four are
+        a warpgroup that can leave its own to the others."""
+        return 4 if self.warps >= _MANY_WARPS else 1
+
+    @property
+    def registers(self) -> tuple[int, int]:
+        """Registers a thread of the two roles; 0 where nobody has to give up any."""
+        if self.streamers == 1:
+            return 0, 0
+        groups = -(-self.warps // 4)
+        entry = SM_90A.registers_for(128 * (groups + 1))
+        return _FEW, ((groups + 1) * entry - _FEW) // groups // 8 * 8
+
+    @property
+    def stages(self) -> int:
+        """Items of the ring."""
+        return max(2, _RING // (2 * self.step_elements))
+
+    @property
+    def held_units(self) -> int:
+        """Units of input that a block holds at most."""
+        return max(m.held_steps * m.wide for m in (*self.matrices, self.head))
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory of a block."""
+        group = self.shape.heads // self.shape.kv_heads
+        ring = self.stages * 2 * self.step_elements
+        vectors = self.held_units * UNIT * MOST_TOKENS * 2
+        sums = 2 * self.warps * 32 * 4 * 4
+        rows = group + 2 * MOST_TOKENS
+        return ring + vectors + sums + rows * self.shape.head_dim * 4
+
+
+def make(shape: Shape, blocks: int, warps: int = 0) -> Plan:
+    """The plan of a model; 0 multiplying warps: as many as suit it. Raises ShapeError T201 where a
+    size does not fit the kernel's rules."""
+    _check(shape)
+    warps = warps or _warps(shape, blocks)
+    plan = Plan(shape, blocks, warps, *_matrices(shape, blocks, warps))
+    arguments.require(
+        plan.shared_bytes <= _MEMORY,
+        "token",
+        f"{plan.shared_bytes:,} bytes of shared memory a block",
+        f"{_MEMORY:,} are there; {blocks} blocks hold {plan.held_units * UNIT} columns each",
+        hint="use more blocks, or the kernels of one launch an operation",
+    )
+    return plan
+
+
+def _warps(shape: Shape, blocks: int) -> int:
+    """Of those numbers of warps whose bands leave few rows of zeros, the largest."""
+    sizes = {}
+    for warps in (16, 12):
+        sizes[warps] = sum(
+            matrix.total * (shape.layers if number < 4 else 1) * warps
+            for number, matrix in enumerate(_matrices(shape, blocks, warps))
+        )
+    least = min(sizes.values())
+    return next(warps for warps, size in sizes.items() if size <= least * (1 + _FILLING))
+
+
+def _matrices(shape: Shape, blocks: int, warps: int) -> list[Matrix]:
+    """The matrices of a layer in the order of the stream, then the head."""
+    sizes = [
+        (shape.query + 2 * shape.key, shape.hidden),
+        (shape.hidden, shape.query),
+        ((2 if shape.gated else 1) * shape.feed_forward, shape.hidden),
+        (shape.hidden, shape.feed_forward),
+    ]
+    base, made = 0, []
+    for rows, columns in sizes:
+        made.append(_matrix(rows, columns, blocks, warps, base))
+        base += made[-1].total
+    return [*made, _matrix(shape.vocabulary, shape.hidden, blocks, warps, shape.layers * base)]
+
+
+def _matrix(rows: int, columns: int, blocks: int, warps: int, base: int) -> Matrix:
+    """As many units beside each other as the columns and the memory of a block allow: a band then
+    has few rows, so few blocks share it, and its sums come together in shared memory. But the
+    columns that a block needs are more."""
+    wide = _WIDEST
+    while wide > 1:
+        made = _split(rows, columns, blocks, warps, base, wide)
+        if made is not None and made.held_steps * wide * UNIT <= _HELD:
+            return made
+        wide //= 2
+    made = _split(rows, columns, blocks, warps, base, 1)
+    assert made is not None
+    return made
+
+
+def _split(rows: int, columns: int, blocks: int, warps: int, base: int, wide: int) -> Matrix | None:
+    if warps % wide or columns % (wide * UNIT):
+        return None
+    alone = Matrix(rows, columns, warps // wide, wide, 1, base)
+    return Matrix(rows, columns, warps // wide, wide, min(blocks, alone.total), base)
+
+
+def _check(shape: Shape) -> None:
+    widths = {
+        "hidden": shape.hidden,
+        "heads · head_dim": shape.query,
+        "feed_forward": shape.feed_forward,
+    }
+    for name, width in widths.items():
+        arguments.require(
+            width % UNIT == 0,
+            "token",
+            f"`{name}` is {width}",
+            f"the kernel takes multiples of {UNIT}",
+            hint="use the kernels of one launch an operation",
+        )
+    arguments.require(
+        shape.head_dim % _PIECE == 0 and shape.head_dim <= 128,
+        "token",
+        f"`head_dim` is {shape.head_dim}",
+        f"the kernel takes multiples of {_PIECE} up to 128",
+        hint="use the kernels of one launch an operation",
+    )
+
+
+def fits(shape: Shape, blocks: int, warps: int = 0) -> str:
+    """Why a model does not fit the kernel's rules; empty where it does."""
+    try:
+        make(shape, blocks, warps)
+    except ShapeError as refused:
+        return refused.reports[0].message
+    return ""
