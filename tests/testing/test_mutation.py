@@ -317,6 +317,20 @@ def test_the_library_checked(capsys: pytest.CaptureFixture[str]):
     assert all(": clean (1 schedules)" in line for line in out)
 
 
+# ---- one schedule decides ----------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["one/5", "pingpong/3", "cluster/3"])
+def test_mutants_get_one_verdict_on_every_schedule(name: str):
+    """What is silent on one schedule is silent on all; what is found, is found on all."""
+    (found,) = (i for i in library.instances() if i.name == name)
+    trials = [Trial(name, found.call(), first_seed=seed) for seed in range(6)]
+    for made in mutants_of(trials[0].kernel)[::3]:
+        codes = [t.run(made.of(t.kernel)).code for t in trials]
+        assert len({bool(code) for code in codes}) == 1, (made, codes)
+
+
 # ---- the score ---------------------------------------------------------------------------------
 
 LEAST = 0.98
@@ -343,7 +357,8 @@ def _longer(path: Path) -> list[Trial]:
     """The GEMM of a step of the examples on small tiles, around the stages of its ring."""
     kernel = next(v for v in vars(load(path)).values() if isinstance(v, wl.Kernel))
     cluster = (2, 1, 1) if path.stem in ("v5_cluster", "v6_pingpong") else None
-    rows = 128 if path.stem == "v3_two_consumers" else 64
+    halves = ("v3_two_consumers", "v4_persistent", "v5_cluster")
+    rows = 128 if path.stem in halves else 64
     tiles = {"BM": rows, "BN": 16, "BK": 16, "STAGES": 2}
     persistent = path.stem in ("v4_persistent", "v5_cluster", "v6_pingpong")
     grid = (cluster[0] if cluster else 1) if persistent else (1, 1)
@@ -360,9 +375,14 @@ def _longer(path: Path) -> list[Trial]:
 @pytest.mark.slow
 @pytest.mark.parametrize("path", STEPS[1:], ids=lambda p: p.stem)
 def test_the_steps_of_the_gemm(path: Path):
+    """Those of one tile a block hand back what nobody fills again, and the ring of step 1 lets all
+    warps meet behind a product: both are order that these launches do not need."""
     score = scored(_longer(path), sample=(40, 3))
     assert not score.alarms
-    assert score.share >= LEAST, text(score)
+    assert {v.mutant.edit.name for v in score.of(SURVIVED)} <= {
+        *("drop-barrier", "drop-arrive", "early-release", "next-stage"),
+    }
+    assert score.share >= 0.9, text(score)
 
 
 def test_gemm_is_what_the_list_is_about():

@@ -11,6 +11,7 @@ import pytest
 from warploom.base.errors import LaunchError
 from warploom.cli.__main__ import main
 from warploom.testing import selftest
+from warploom.testing.mutation import library
 
 REPORT = """<testsuites><testsuite>
 <testcase file="tests/hazards/test_hazards.py" name="test_wrong[a/one_broken]" />
@@ -84,6 +85,10 @@ def test_the_tests_of_a_folder_run(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 GOOD: dict[str, dict[str, Any]] = {
     "hazards": {"pairs": 80, "caught": 80, "false_alarms": 0, "seconds": 1.0},
+    "mutation": {
+        **{"counted": 100, "caught": 98, "equivalent": 3, "unreached": 1, "not_tried": 0},
+        **{"false_alarms": 0, "survived": [], "seconds": 1.0},
+    },
     "blind": {"planted": 40, "found": 38, "false_alarms": 0, "seconds": 1.0},
     "explore": {"tests": 30, "failed": [], "seconds": 1.0},
     "fuzz": {"kernels": 10, "differences": [], "seconds": 1.0},
@@ -92,7 +97,7 @@ GOOD: dict[str, dict[str, Any]] = {
 
 def test_what_is_enough():
     assert selftest.shortcomings(GOOD) == []
-    assert len(selftest.summary(GOOD)) == 4
+    assert len(selftest.summary(GOOD)) == 5
 
 
 @pytest.mark.parametrize(
@@ -101,6 +106,9 @@ def test_what_is_enough():
         ("hazards", {"caught": 79}, "hazards: 79 of 80 pairs caught, 100% are wanted"),
         ("hazards", {"pairs": 0, "caught": 0}, "hazards: 0 of 0 pairs caught"),
         ("hazards", {"false_alarms": 1}, "hazards: 1 false alarms"),
+        ("mutation", {"caught": 97}, "mutation: 97 of 100 mutants caught, 98% are wanted"),
+        ("mutation", {"counted": 0, "caught": 0}, "mutation: 0 of 0 mutants caught"),
+        ("mutation", {"false_alarms": 2}, "mutation: 2 false alarms"),
         ("blind", {"found": 37}, "blind: 37 of 40 faults found, 95% are wanted"),
         ("explore", {"tests": 0}, "explore: nothing ran"),
         ("explore", {"failed": ["x"]}, "explore: 1 tests failed"),
@@ -118,6 +126,15 @@ def test_random_kernels_are_a_part(monkeypatch: pytest.MonkeyPatch):
     found = selftest.run(["fuzz"], seed=40)
     assert found["fuzz"]["kernels"] == 3 and found["fuzz"]["differences"] == []
     assert found["fuzz"]["seconds"] > 0
+
+
+def test_mutants_are_a_part(monkeypatch: pytest.MonkeyPatch):
+    few = [i for i in library.instances() if i.name.startswith("one/")]
+    monkeypatch.setattr("warploom.testing.mutation.run.instances", lambda wanted: few)
+    monkeypatch.setattr(selftest, "_MUTATION", 0.0)
+    found = selftest.run(["mutation"])["mutation"]
+    assert (found["counted"], found["false_alarms"]) == (0, 0)
+    assert found["not_tried"] == 20  # there was no time, and it says so
 
 
 def test_the_verb_writes_the_file(tmp_path: Path, monkeypatch, capsys):

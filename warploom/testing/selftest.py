@@ -1,5 +1,5 @@
-"""The checker's own examination: hazards in pairs, faults planted blind, exploration, random
-kernels. Each part gives counts; `shortcomings` judges them.
+"""The checker's own examination: hazards in pairs, mutants, faults planted blind, exploration,
+random kernels. Each part gives counts; `shortcomings` judges them.
 
 The pairs, the planted faults and the instances are tests of the checkout, and run as such. Knows
 not where the result goes.
@@ -21,14 +21,17 @@ from typing import Any
 
 from warploom.base.errors import error
 from warploom.testing.fuzz import runner
+from warploom.testing.mutation.run import selftest_score
 
 ROOT = Path(__file__).resolve().parents[2]
 Tell = Callable[[str], None]
 Counts = dict[str, Any]
 # Random kernels, and the seconds within which they begin where not all are run.
 _KERNELS, _ALL_KERNELS, _FUZZ = 400, 2000, 90.0
-# The share of planted faults that has to be found.
-FOUND = 0.95
+# Mutants of each compiled kernel, and the seconds within which they begin, where not all are tried.
+_MUTANTS, _MUTATION = 20, 120.0
+# The shares of planted faults and of mutants that have to be found.
+FOUND, MUTANTS = 0.95, 0.98
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,13 @@ def hazards(full: bool, seed: int, tell: Tell) -> Counts:
     }
 
 
+def mutation(full: bool, seed: int, tell: Tell) -> Counts:
+    """Kernels of the library in which one synchronisation at a time is altered."""
+    if full:
+        return selftest_score(tell=tell)
+    return selftest_score(_MUTATION, (_MUTANTS, seed), tell)
+
+
 def blind(full: bool, seed: int, tell: Tell) -> Counts:
     """Faults planted by somebody who had not read the checker."""
     cases = tested("tests/hazards/blind")
@@ -129,6 +139,7 @@ def fuzz(full: bool, seed: int, tell: Tell) -> Counts:
 
 PARTS: dict[str, Callable[[bool, int, Tell], Counts]] = {
     "hazards": hazards,
+    "mutation": mutation,
     "blind": blind,
     "explore": explore,
     "fuzz": fuzz,
@@ -167,6 +178,11 @@ def _hazards(counts: Counts) -> list[str]:
     return lines + _none("hazards", counts["false_alarms"], "false alarms")
 
 
+def _mutation(counts: Counts) -> list[str]:
+    lines = _at_least("mutation", counts["caught"], counts["counted"], MUTANTS, "mutants caught")
+    return lines + _none("mutation", counts["false_alarms"], "false alarms")
+
+
 def _blind(counts: Counts) -> list[str]:
     lines = _at_least("blind", counts["found"], counts["planted"], FOUND, "faults found")
     return lines + _none("blind", counts["false_alarms"], "false alarms")
@@ -194,6 +210,7 @@ def _none(part: str, count: int, what: str) -> list[str]:
 
 _JUDGES: dict[str, Callable[[Counts], list[str]]] = {
     "hazards": _hazards,
+    "mutation": _mutation,
     "blind": _blind,
     "explore": _explore,
     "fuzz": _fuzz,
@@ -205,6 +222,10 @@ def summary(found: Counts) -> list[tuple[str, str]]:
     words: dict[str, Callable[[Counts], str]] = {
         "hazards": lambda c: (
             f"{c['caught']} of {c['pairs']} pairs, {c['false_alarms']} false alarms"
+        ),
+        "mutation": lambda c: (
+            f"{c['caught']} of {c['counted']} mutants, {c['equivalent']} equivalent, "
+            f"{c['false_alarms']} false alarms"
         ),
         "blind": lambda c: f"{c['found']} of {c['planted']} faults at their lines",
         "explore": lambda c: f"{c['tests']} tests, {len(c['failed'])} failed",

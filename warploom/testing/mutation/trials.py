@@ -102,8 +102,9 @@ class Trial:
     """One launch. `reached` holds the numbers of the operations that it executes, `findings` what
     is found in the unaltered kernel."""
 
-    def __init__(self, name: str, call: Call, seeds: int = 1) -> None:
-        self.name, self.call, self.seeds = name, call, seeds
+    def __init__(self, name: str, call: Call, seeds: int = 1, first_seed: int = 0) -> None:
+        self.name, self.call = name, call
+        self.seeds = range(first_seed, first_seed + seeds)
         launcher, arguments = call.launcher, call.arguments
         variant = call.kernel.variant(arguments, launcher.warps, launcher.cluster)
         launcher.check_ways(variant, arguments)
@@ -123,7 +124,7 @@ class Trial:
     def _measure(self) -> None:
         """Run the kernel itself."""
         numbers = {op: i for i, op in enumerate(walk(self.kernel.body))}
-        for seed in range(self.seeds):
+        for seed in self.seeds:
             watch = Watch()
             outcome = self._run(self.kernel, watch, seed)
             self.findings += outcome.findings
@@ -134,7 +135,7 @@ class Trial:
     def run(self, kernel: Kernel, *, first: bool = True) -> Outcome:
         """Run an altered kernel on all schedules, until one of them shows something."""
         outcome = Outcome([])
-        for seed in range(self.seeds):
+        for seed in self.seeds:
             watch = Watch(first, _TIMES * self.steps + _MORE)
             outcome = self._run(kernel, watch, seed)
             if outcome.code or outcome.failure:
