@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from warploom.sim.block import BlockState, Load
     from warploom.sim.cluster import Cluster
 
+BARRIER_BYTES = 8
 ALL, EACH, FIRST = "all", "each", "first"  # who executes: all threads, one a warp, one of the role
 
 
@@ -198,10 +199,13 @@ class Booking:
 
     # ---- barriers --------------------------------------------------------------------------
 
-    def make(self, m: Batch, op: Op, barrier: Mbarrier, who: str) -> None:
-        """A barrier has been made."""
+    def make(self, m: Batch, op: Op, barrier: Mbarrier, byte: int, who: str) -> None:
+        """A barrier has been made at a byte of shared memory."""
         thread = int(self.threads(m.actor, who)[0])
-        self.engine.make(barrier, barrier.count, barrier, thread, Site(m, op))
+        site, piece = Site(m, op), self._shared[m.state]
+        self.engine.make(barrier, barrier.count, barrier, thread, site)
+        cells = slice(byte // piece.unit, -(-(byte + BARRIER_BYTES) // piece.unit))
+        self.engine.reserve(piece.history, cells, thread, site)
 
     def book(self, barrier: Mbarrier) -> Book:
         """The book of a barrier."""

@@ -165,6 +165,21 @@ def _left(problem: Problem, site: Site, piece: Piece | None) -> None:
     )
 
 
+def _storage(problem: Problem, site: Site, piece: Piece | None) -> None:
+    """Data on the bytes of a barrier."""
+    what, part = _where(problem, piece)
+    does = problem.facts["does"]
+    _make(
+        "M035",
+        f"{_by(site)} {_VERBS[does]} the bytes of a barrier, {what}",
+        site,
+        (f"{_DONE[does]} here", "the barrier is made here"),
+        problem.other,
+        (part, "only operations of barriers may touch it"),
+        "keep within the buffer: a slot or an element behind its last one lies in another buffer",
+    )
+
+
 def _taken(problem: Problem, site: Site, piece: Piece | None) -> None:
     """An item that two take, or nobody."""
     barrier, number, other = problem.object, problem.facts["phase"], problem.other
@@ -409,6 +424,7 @@ _TELLERS = {
     Kind.WORD: _word,
     Kind.SCOPE: _scope,
     Kind.TAKEN: _taken,
+    Kind.STORAGE: _storage,
     Kind.RACE: _race,
     Kind.FENCE: _fence,
     Kind.EXIT: _exit,
@@ -418,7 +434,8 @@ _TELLERS = {
 # ---- all findings of a launch ------------------------------------------------------------------
 
 # What is unstable explains races, and both explain a deadlock.
-_RANKS = {"U": 0, "M011": 0, "M012": 0, "R103": 0, "R": 1, "M016": 1, "M": 2, "D": 3, "K": 4}
+_FIRST = dict.fromkeys(("U", "M011", "M012", "M035", "R103"), 0)
+_RANKS = {**_FIRST, "R": 1, "M016": 1, "M": 2, "D": 3, "K": 4}
 
 
 def in_order(found: list[Report]) -> list[Report]:

@@ -129,7 +129,8 @@ def init(t: Translator, op: mbarrier.Init, step: Step) -> Step:
     a, who = t.slot(op.barrier), who_executes(t)
 
     def event(s: Slots, m: Batch) -> None:
-        m.state.booking.make(m, op, m.state.barriers[m.state.byte_at(s[a])], who)
+        byte = m.state.byte_at(s[a])
+        m.state.booking.make(m, op, m.state.barriers[byte], byte, who)
 
     return after(step, event)
 

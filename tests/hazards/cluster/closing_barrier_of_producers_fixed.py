@@ -1,4 +1,4 @@
-"""Right: all warps wait for the cluster at their end: the compiler sees to it."""
+"""Right: the consumers wait for the cluster at their end: the compiler sees to it."""
 
 import warploom as wl
 

@@ -18,7 +18,7 @@ from warploom.sim.order.problems import Found, Kind, Problem
 from warploom.sim.order.signals import Sent, Signal, Told
 from warploom.sim.order.words import WordBook
 
-_KINDS = {"order": Kind.RACE, "fence": Kind.FENCE, "scope": Kind.SCOPE}
+_KINDS = {"order": Kind.RACE, "fence": Kind.FENCE, "scope": Kind.SCOPE, "barrier": Kind.STORAGE}
 
 Agent = tuple[int, int]
 """A component and the epoch that stands for the agent."""
@@ -308,6 +308,11 @@ class Engine:
         for component in map(int, self.clocks.own[threads]):
             for book in self.books.values():
                 book.publish(component)
+
+    def reserve(self, history: History, at: Any, thread: int, site: Any) -> None:
+        """A barrier that a thread has made lies in cells."""
+        own, epoch = int(self.clocks.own[thread]), self.clocks.epoch(thread)
+        history.reserve(at, Access(own, epoch, Does.BARRIER, True, True, site, self))
 
     def signal(self, key: Hashable, name: Any, first: int) -> Signal:
         """The counter or flag of a key, with its value when it was first named."""

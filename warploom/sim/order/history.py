@@ -25,6 +25,7 @@ class Does(Enum):
     READ = "read"
     WRITE = "write"
     REDUCE = "reduce"
+    BARRIER = "barrier"  # holds a barrier, which only its own operations may touch
 
 
 BLOCK, CLUSTER, GPU, SYSTEM = range(4)  # scopes, each wider than the one before
@@ -73,8 +74,8 @@ class Access:
 
 
 class Conflict(NamedTuple):
-    """An access that conflicts with an earlier one at a cell, as it lacks "order" or a "fence", or
-    two atomic ones as their scopes leave each other out ("scope")."""
+    """An access that conflicts with an earlier one at a cell, as it lacks "order" or a "fence", as
+    two atomic ones leave each other out ("scope"), or as a "barrier" lies there."""
 
     earlier: Access
     cell: int
@@ -127,6 +128,9 @@ class History:
         write, others = self.states[number]
         earlier = [*others, write] if write is not None else others
         for before in earlier:
+            if before.does is Does.BARRIER:
+                conflicts.append(Conflict(before, _cell(at, held, number), "barrier"))
+                continue
             same = before.does is access.does and access.does is not Does.WRITE
             if same and _commute(before, access):
                 continue
@@ -141,6 +145,11 @@ class History:
             state = (write, (*kept, access))
         self.states.append(state)
         return len(self.states) - 1
+
+    def reserve(self, at: Any, access: Access) -> None:
+        """A barrier lies in cells from now on."""
+        self.cells[at] = len(self.states)
+        self.states.append((access, ()))
 
     def _compact(self) -> None:
         used = _distinct(self.cells, len(self.states))

@@ -23,6 +23,7 @@ class Kind(Enum):
     UNMADE = "a barrier is used before it is known to be made"
     SCOPE = "two atomic accesses, of which one does not reach the thread of the other"
     TAKEN = "an item that belongs to one is taken by two, or by nobody"
+    STORAGE = "an access touches the bytes of a barrier"
     RACE = "two accesses are not ordered"
     FENCE = "two accesses are ordered, but no fence joins their proxies"
     EXIT = "an access is not over when its block exits"
