@@ -17,6 +17,7 @@ DTYPES = ("i32", "f32", "bf16")
 FILLS = ("copy", "threads", "async", "bulk", "two")
 TAKES = ("get", "take", "ready")
 FORMS = ("for", "while", "flat")
+LAYOUTS = ("plain", "pitch", "turned")
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ class Link:
 
 @dataclass(frozen=True)
 class Chain:
-    """A program, its sizes and its launch. `fill` says who fills the first pipe, and how."""
+    """A program, its sizes and its launch. `fill` says who fills the first pipe, and how; `layout`
+    how the tensors lie: rows one behind the other, further apart, or across."""
 
     links: tuple[Link, ...]
     dtype: str = "i32"
@@ -60,6 +62,7 @@ class Chain:
     fill: str = "threads"
     fill_warps: int = 1
     form: str = "for"
+    layout: str = "plain"
     tiles: int = 1
     steps: int = 1
     blocks: int = 1
@@ -83,6 +86,7 @@ class Chain:
                 yield replace(self, links=links)
         plain: dict[str, Any] = {"cluster": 1, "blocks": 1, "dtype": "i32", "swizzle": -1}
         plain |= {"fill": "threads", "fill_warps": 1, "form": "for", "rows": 16, "columns": 32}
+        plain |= {"layout": "plain"}
         for name, value in plain.items():
             if getattr(self, name) != value:
                 made = replace(self, **{name: value})
@@ -155,11 +159,14 @@ def _draw(draw: Draw, seed: int) -> Chain:
     dtype, columns = draw.of(*DTYPES), draw.of(32, 64)
     span = columns * _BYTES[dtype]
     count = draw.number(1, 3)
-    fill, cluster = draw.of(*FILLS), draw.of(1, 1, 1, 2)
+    fill, cluster = draw.of(*FILLS), draw.of(1, 1, 1, 2, 4)
+    layouts = {"threads": LAYOUTS, "bulk": LAYOUTS[:1]}.get(fill, LAYOUTS[:2])
+    halves = (16, 32) if fill == "two" or cluster > 1 else (8, 16, 32)
     chain = Chain(
         links=tuple(_link(draw, n, n + 1 == count) for n in range(count)),
         dtype=dtype,
-        rows=draw.of(16, 32) if fill == "two" or cluster > 1 else draw.of(8, 16, 32),
+        rows=32 if cluster == 4 else draw.of(*halves),
+        layout=draw.of(*layouts),
         columns=columns,
         swizzle=0 if fill == "bulk" else draw.of(-1, 0, span if span in (64, 128) else 0),
         fill=fill,

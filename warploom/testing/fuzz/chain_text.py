@@ -250,6 +250,7 @@ def _inputs(chain: Chain) -> list[str]:
         '    """The arguments by name; outputs are zero."""',
         f"    rng = np.random.default_rng({chain.seed})",
         f"    x = rng.integers({low}, {high}, {shape}).astype({dtype})",
+        *_laid(chain),
         f'    held = {{"x": x, "y": np.zeros({y}, {dtype})}}',
     ]
     if chain.fill == "bulk":
@@ -258,6 +259,15 @@ def _inputs(chain: Chain) -> list[str]:
         z = f"({chain.blocks}, {sink.replicas}, max(1, COUNT), {chain.rows}, {chain.columns})"
         lines.append(f'    held["z{number}_{which}"] = np.zeros({z}, {dtype})')
     return [*lines, '    return {**held, "tiles": TILES, "steps": STEPS}']
+
+
+def _laid(chain: Chain) -> list[str]:
+    """How x lies in memory, where not row behind row."""
+    if chain.layout == "pitch":
+        return [f"    x = np.pad(x, ((0, 0), (0, 0), (0, 8)))[:, :, :{chain.columns}]"]
+    if chain.layout == "turned":
+        return ["    x = np.ascontiguousarray(x.transpose(0, 2, 1)).transpose(0, 2, 1)"]
+    return []
 
 
 def _expected(chain: Chain) -> list[str]:

@@ -13,7 +13,12 @@ import numpy as np
 from warploom.testing.fuzz.chain import Draw
 
 # Operands with the sum that they have, and columns that lie in 16 bytes.
-DTYPES = {"f16": ("f32", 8), "bf16": ("f32", 8), "i8": ("i32", 16)}
+DTYPES = {
+    **{"f16": ("f32", 8), "bf16": ("f32", 8), "f32": ("f32", 4)},
+    **{"f8e4m3": ("f32", 16), "f8e5m2": ("f32", 16), "i8": ("i32", 16), "u8": ("i32", 16)},
+}
+# Those of which b may lie either way.
+ANY_WAY = ("f16", "bf16")
 WAYS_OUT = ("store", "engine", "channel")
 _ROWS = 64  # that one role of 4 warps multiplies at a time
 _MOST_BYTES = 200 << 10
@@ -39,6 +44,7 @@ class Matrices:
     behind: int = 0
     registers: bool = False  # a is loaded first
     out: str = "store"
+    pitch: bool = False  # rows of the operands lie further apart
     rectified: bool = False
     blocks: int = 1
     cluster: int = 1
@@ -57,7 +63,13 @@ class Matrices:
     def smaller(self) -> Iterator[Matrices]:
         """Programs that lack something of this one."""
         plain: dict[str, Any] = {"cluster": 1, "one": False, "turns": False, "replicas": 1}
-        plain |= {"registers": False, "out": "store", "rectified": False, "behind": 0}
+        plain |= {
+            "registers": False,
+            "out": "store",
+            "rectified": False,
+            "behind": 0,
+            "pitch": False,
+        }
         plain |= {"dtype": "f16", "turned": True, "blocks": 1, "bn": 32, "bk": 32}
         plain |= {"m": 64, "n": 32, "k": self.bk}
         for name, value in plain.items():
@@ -82,8 +94,8 @@ def _draw(draw: Draw, seed: int) -> Matrices:
     dtype = draw.of(*DTYPES)
     unit = DTYPES[dtype][1]
     replicas, stages = draw.of(1, 1, 2, 2, 3), draw.number(1, 4)
-    one, cluster = draw.number(0, 1) == 1, draw.of(1, 1, 1, 2)
-    turned = dtype == "i8" or draw.number(0, 2) > 0
+    one, cluster = draw.number(0, 1) == 1, draw.of(1, 1, 1, 2, 4)
+    turned = dtype not in ANY_WAY or draw.number(0, 2) > 0
     return Matrices(
         dtype=dtype,
         m=draw.number(1, 200),
@@ -98,7 +110,8 @@ def _draw(draw: Draw, seed: int) -> Matrices:
         one=one,
         turns=one and draw.number(0, 1) == 1,
         behind=draw.number(0, min(stages - 1, 2)),
-        registers=dtype != "i8" and draw.number(0, 3) == 0,
+        registers=dtype in ANY_WAY and draw.number(0, 3) == 0,
+        pitch=draw.number(0, 3) == 0,
         # All that send fill an item together: a channel is for one.
         out=draw.of(*(WAYS_OUT if replicas == 1 else WAYS_OUT[:2])),
         rectified=draw.number(0, 1) == 1,
@@ -109,6 +122,6 @@ def _draw(draw: Draw, seed: int) -> Matrices:
 
 
 def _bytes(made: Matrices) -> int:
-    size = 1 if made.dtype == "i8" else 2
+    size = 16 // DTYPES[made.dtype][1]
     ring = made.stages * (made.bm + made.bn) * made.bk * size
     return ring + 4 * _ROWS * made.bn * made.replicas

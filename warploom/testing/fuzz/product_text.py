@@ -4,9 +4,13 @@ it should give, in NumPy. Knows not how it is run."""
 from __future__ import annotations
 
 from warploom.testing.fuzz.chain_text import indented
-from warploom.testing.fuzz.product import Matrices
+from warploom.testing.fuzz.product import DTYPES, Matrices
 
-NUMPY = {"f16": "np.float16", "bf16": "ml_dtypes.bfloat16", "i8": "np.int8"}
+NUMPY = {
+    **{"f16": "np.float16", "bf16": "ml_dtypes.bfloat16", "f32": "np.float32"},
+    **{"f8e4m3": "ml_dtypes.float8_e4m3fn", "f8e5m2": "ml_dtypes.float8_e5m2"},
+    **{"i8": "np.int8", "u8": "np.uint8"},
+}
 SUMS = {"f32": "np.float32", "i32": "np.int32"}
 
 
@@ -15,7 +19,7 @@ def text_of(made: Matrices) -> str:
     head = [
         f'"""A random program: `warploom fuzz --seed {made.seed} --count 1`, or run this file."""',
         "",
-        *(["import ml_dtypes"] if made.dtype == "bf16" else []),
+        *(["import ml_dtypes"] if "ml_dtypes" in NUMPY[made.dtype] else []),
         "import numpy as np",
         "",
         "import warploom as wl",
@@ -152,7 +156,14 @@ def _write(made: Matrices) -> list[str]:
 
 def _data(made: Matrices) -> list[str]:
     dtype, total = NUMPY[made.dtype], SUMS[made.sum]
-    b = (made.n, made.k) if made.turned else (made.k, made.n)
+    b_shape = (made.n, made.k) if made.turned else (made.k, made.n)
+    low, high = (0, 4) if made.dtype == "u8" else (-3, 4)
+    more = 2 * DTYPES[made.dtype][1] if made.pitch else 0
+    a, b = (
+        f"rng.integers({low}, {high}, ({rows}, {columns + more})).astype({dtype})"
+        + (f"[:, :{columns}]" if more else "")
+        for rows, columns in ((made.m, made.k), b_shape)
+    )
     kept = "np.maximum(total, 0)" if made.rectified else "total"
     product = "a.astype(np.float64) @ b.astype(np.float64)" + (".T" if made.turned else "")
     return [
@@ -162,8 +173,8 @@ def _data(made: Matrices) -> list[str]:
         "def inputs():",
         '    """The arguments by name; whole numbers, so that each order of summation is exact."""',
         f"    rng = np.random.default_rng({made.seed})",
-        f"    a = rng.integers(-3, 4, ({made.m}, {made.k})).astype({dtype})",
-        f"    b = rng.integers(-3, 4, {b}).astype({dtype})",
+        f"    a = {a}",
+        f"    b = {b}",
         f'    return {{"a": a, "b": b, "c": np.full(({made.m}, {made.n}), 77, {total})}}',
         "",
         "",
