@@ -150,6 +150,8 @@ class _Watch:
         if self.steps is not None and isinstance(op, _PLACES):
             place, seed = next(self.number), self.kernel.delays
             build.add(watch.Delay(at=self.steps, place=place, seed=seed, loc=op.loc))
+        if isinstance(op, flags.Poll | flagged.Take) and op.stop is not None:
+            return build.block.ops  # the host ends this one: `wl.stop_at`
         match op:
             case mbarrier.Wait():
                 self.wait(build, op)

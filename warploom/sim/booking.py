@@ -119,6 +119,8 @@ class Booking:
         self._whole: dict[BlockState, Actor] = {}
         self._shared: dict[BlockState, Piece] = {}
         self._gathered: dict[tuple[Cluster, int], np.ndarray] = {}
+        # Where each actor waited last at a barrier: what it should have waited for is asked there.
+        self.waited: dict[Actor, Site] = {}
 
     def _found(self, problem: Problem) -> None:
         order_faults.tell(problem, self._named.get(problem.object))

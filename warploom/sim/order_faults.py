@@ -38,6 +38,10 @@ def _block(site: Site) -> str:
     return sync_faults.block_of(site.m)
 
 
+def _span(site: Site, label: str) -> Span:
+    return Span.at(site.op.loc, label=label, role=site.m.actor.role)
+
+
 def _make(
     code: str,
     message: str,
@@ -46,10 +50,11 @@ def _make(
     other: Site | None,
     notes: tuple[str, ...],
     hint: str,
+    more: tuple[Span, ...] = (),
 ) -> None:
-    spans = ()
+    spans = more
     if other is not None:
-        spans = (Span.at(other.op.loc, label=labels[1], role=other.m.actor.role),)
+        spans = (_span(other, labels[1]), *more)
     found = sync_faults.found
     found(site.m, site.op, code, message, *notes, label=labels[0], hint=hint, other=spans)
 
@@ -79,6 +84,8 @@ def _many(problem: Problem, site: Site, piece: Piece | None) -> None:
 def _uncertain(problem: Problem, site: Site, why: str) -> None:
     barrier = problem.object
     name = barrier if isinstance(barrier, str) else barrier.buffer
+    waited = site.m.state.booking.waited.get(site.m.actor)
+    label = "the last wait before it does not tell"
     _make(
         "U101",
         f"an arrival at {name} may come in one phase or in the next",
@@ -88,6 +95,7 @@ def _uncertain(problem: Problem, site: Site, why: str) -> None:
         (f"{_element(barrier)}: {why}",),
         "count the arrivals of a phase, and wait for it, or for what follows on it, before the "
         "next one",
+        () if waited is None else (_span(waited, label),),
     )
 
 

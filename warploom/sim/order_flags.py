@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from warploom.ir.kernel import walk
 from warploom.ir.ops import flags
 from warploom.ir.ops.sync import SCOPES
 from warploom.sim.actors import Actor, Helper
@@ -88,11 +87,8 @@ class MeantFlag(FlagWait):
 
 @orders(flags.Poll)
 def poll(t: Translator, op: flags.Poll, step: Resumable) -> Step:
-    """A counter where all signals of the kernel add to the tensor, else a flag."""
     find, target, who = element_of(t, op), t.slot(op.target), who_executes(t)
     stop = t.optional(op.stop)
-    posts = [p for p in walk(t.kernel.body) if isinstance(p, flags.Post) and p.tensor is op.tensor]
-    counts = all(p.kind == "add" for p in posts)
     resumed = step.start
 
     def start(s: Slots, m: Batch) -> Run:
@@ -107,7 +103,7 @@ def poll(t: Translator, op: flags.Poll, step: Resumable) -> Step:
             yield None
         signal, thread, reach = _signal(m, op, *found, who)
         value, site = int(s[target]), Site(m, op)
-        wait = signal.begin_wait(value, site) if counts else signal.begin_flag(thread, value, site)
+        wait = signal.begin_wait(thread, value, site)
         if not wait.ready():
             waits = MeantFlag(op, *found, value, s[stop] if stop >= 0 else None)
             waits.wait = wait

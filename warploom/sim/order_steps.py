@@ -212,6 +212,7 @@ def wait(t: Translator, op: mbarrier.Wait, step: Step) -> Step:
         book.acquire(threads, number)
         if op.takes:
             book.take(m.actor, number, Site(m, op))
+        booking.waited[m.actor] = Site(m, op)
 
     return Resumable(start)
 

@@ -17,7 +17,7 @@ from warploom.sim.order.engine import Engine, Warps
 from warploom.sim.order.history import Does, History
 from warploom.sim.order.phases import Book
 from warploom.sim.order.problems import Kind, Problem
-from warploom.sim.order.signals import ANY, Await, Until
+from warploom.sim.order.signals import ANY, Until
 
 Op = tuple[Any, ...]
 
@@ -185,10 +185,10 @@ class Machine:
         self.signals[counter].add(actor.first, amount, site)
 
     def _until(self, actor: Actor, site: Any, counter: str, target: int) -> None:
-        wait = self.signals[counter].begin_wait(target, site)
+        wait = self.signals[counter].begin_wait(actor.first, target, site)
         actor.wait = (wait.ready, lambda: self.hear(actor, wait))
 
-    def hear(self, actor: Actor, wait: Until | Await) -> None:
+    def hear(self, actor: Actor, wait: Until) -> None:
         """A wait is over."""
         self.engine.hear(actor.warps.alone[:1], ANY, wait.prefix, acquires=True)
 
@@ -196,7 +196,7 @@ class Machine:
         self.signals[flag].store(actor.first, value, site)
 
     def _await(self, actor: Actor, site: Any, flag: str, value: int) -> None:
-        wait = self.signals[flag].begin_flag(actor.first, value, site)
+        wait = self.signals[flag].begin_wait(actor.first, value, site)
         actor.wait = (wait.ready, lambda: self.hear(actor, wait))
 
     def _copy(self, actor: Actor, site: Any, *parts: tuple[int, str, int]) -> None:

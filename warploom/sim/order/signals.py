@@ -1,7 +1,9 @@
-"""Counters that only grow and flags that are stored to, in memory: which signals a wait means.
+"""Numbers in memory that signals add to (counters) or store (flags): which signals a wait means.
 
 A wait for a counter to reach T means the shortest prefix of signals whose sum does; a wait for a
-flag means the first store that satisfies it. Knows nothing of who polls.
+flag means the first store that satisfies it. Which of the two a number is, its signals say: each
+element for itself, and one that is stored to and added to counts on from its last store. Knows
+nothing of who polls.
 """
 
 from __future__ import annotations
@@ -22,12 +24,12 @@ ANY = Reach()
 
 @dataclass(slots=True)
 class Sent:
-    """One signal: its sender's component and epoch, what it adds, the value then, what the sender
-    knew."""
+    """One signal: its sender's component and epoch, what it adds (None: it stores), the value then,
+    what the sender knew."""
 
     component: int
     epoch: int
-    amount: int
+    amount: int | None
     value: int
     known: np.ndarray
     site: Any
@@ -44,7 +46,7 @@ class Signal:
         self.clocks, self.name, self.first, self.found = clocks, name, first, found
         self.value = first
         self.sent: list[Sent] = []
-        self._waits: list[Until | Await] = []
+        self._waits: list[Until] = []
 
     @staticmethod
     def behind(value: int, target: int) -> bool:
@@ -52,7 +54,7 @@ class Signal:
         return (value - target) & 0x8000_0000 != 0
 
     def _send(
-        self, thread: int, amount: int, value: int, site: Any, told: Reach | list[Told]
+        self, thread: int, amount: int | None, value: int, site: Any, told: Reach | list[Told]
     ) -> None:
         clocks = self.clocks
         component, epoch = int(clocks.own[thread]), clocks.epoch(thread)
@@ -75,21 +77,21 @@ class Signal:
         last = self.sent[-1] if self.sent else None
         if last is not None and not self.is_before(last, self.clocks.rows[thread, SEEN]):
             self.report(Kind.STORE, site, last.site, value=value)
-        self._send(thread, 0, value, site, told)
+        self._send(thread, None, value, site, told)
 
-    def _begin(self, wait: Until | Await) -> Any:
+    def begin_wait(self, thread: int, target: int, site: Any) -> Until:
+        """A thread begins to wait until the number is at least `target`."""
+        known = self.clocks.rows[thread, SEEN]
+        # A store that the thread has seen hides what was there before.
+        stores = (
+            i for i, s in enumerate(self.sent) if s.amount is None and self.is_before(s, known)
+        )
+        begin = max(stores, default=None)
+        wait = Until(self, thread, target, site, self.first if begin is None else None)
         self._waits.append(wait)
-        for made in self.sent:
+        for made in self.sent[begin or 0 :]:
             wait.look(made)
         return wait
-
-    def begin_wait(self, target: int, site: Any) -> Until:
-        """Somebody begins to wait until a counter has reached `target`."""
-        return self._begin(Until(self, target, site))
-
-    def begin_flag(self, thread: int, value: int, site: Any) -> Await:
-        """A thread begins to wait until a flag is at least `value`."""
-        return self._begin(Await(self, thread, value, site))
 
     @staticmethod
     def is_before(sent: Sent, seen: np.ndarray) -> bool:
@@ -102,81 +104,68 @@ class Signal:
 
 
 class Until:
-    """A wait for a counter: `prefix` are the signals that it means, once they are complete."""
+    """A wait until a number is at least `target`: `prefix` are the signals that it means, once they
+    are complete. They are what was added to begin with, or a store and what was added since."""
 
-    __slots__ = ("_told", "prefix", "signal", "site", "target", "value")
+    __slots__ = ("_base", "_epoch", "_own", "_told", "met", "prefix", "signal", "site", "target")
 
-    def __init__(self, signal: Signal, target: int, site: Any) -> None:
+    def __init__(
+        self, signal: Signal, thread: int, target: int, site: Any, first: int | None
+    ) -> None:
+        """`first` is the value to begin with; None where a store comes first."""
+        clocks = signal.clocks
+        self._own, self._epoch = int(clocks.own[thread]), clocks.epoch(thread)
         self.signal, self.target, self.site = signal, target, site
-        self.value = signal.first
+        self._base = 0 if first is None else first
+        self.met = first is not None and self._fits(first)
         self.prefix: list[Sent] = []
         self._told = False
 
+    def _fits(self, value: int) -> bool:
+        return not self.signal.behind(value, self.target)
+
     def ready(self) -> bool:
-        """Whether the counter has reached the target."""
-        return not self.signal.behind(self.value, self.target)
+        """Whether the number has reached the target."""
+        return self.met
 
     def look(self, made: Sent) -> None:
-        """A signal has landed: part of the prefix, or one that must come after all of it."""
-        if not self.ready():
-            self.value += made.amount
-            self.prefix.append(made)
-            if self.ready():
-                self._check_prefix()
+        """A signal has landed: one that the wait means, or one that must not be mixed up with
+        those."""
+        if not self.met:
+            self._gather(made)
+        elif made.amount is None:
+            if not self._fits(made.value) and entry(made.known[SEEN], self._own) < self._epoch:
+                self.signal.report(Kind.STORE, made.site, self.site, value=made.value)
         elif self.prefix and not self._told:
             seen = made.known[SEEN]
             if not all(self.signal.is_before(s, seen) for s in self.prefix):
                 self._unsure(made.site)
 
+    def _gather(self, made: Sent) -> None:
+        if made.amount is None:
+            self._base = made.value
+            self.prefix = [made]
+        else:
+            self.prefix.append(made)
+        self.met = self._fits(made.value)
+        if self.met:
+            self._check_prefix()
+
     def _check_prefix(self) -> None:
-        """None of the signals can be spared: without one and what comes after it the sum is too
+        """None of the amounts can be spared: without one and what comes after it the sum is too
         small."""
         for spared in self.prefix:
+            if spared.amount is None:
+                continue
             rest = sum(
-                s.amount
+                s.amount or 0
                 for s in self.prefix
                 if s is not spared and not self.signal.is_before(spared, s.known[SEEN])
             )
-            if not self.signal.behind(self.signal.first + rest, self.target):
+            if self._fits(self._base + rest):
                 self._unsure(spared.site)
                 return
 
     def _unsure(self, other: Any) -> None:
         self._told = True
         self.signal.report(Kind.SIGNAL, self.site, other, target=self.target)
-
-
-class Await:
-    """A wait for a flag: it means the first store that satisfies it."""
-
-    __slots__ = ("epoch", "first", "met", "own", "signal", "site", "value")
-
-    def __init__(self, signal: Signal, thread: int, value: int, site: Any) -> None:
-        clocks = signal.clocks
-        self.signal, self.value, self.site = signal, value, site
-        self.own, self.epoch = int(clocks.own[thread]), clocks.epoch(thread)
-        self.first: Sent | None = None
-        self.met = self._fits(signal.first)
-
-    def _fits(self, value: int) -> bool:
-        return not self.signal.behind(value, self.value)
-
-    def ready(self) -> bool:
-        """Whether a store has satisfied it."""
-        return self.met
-
-    def look(self, made: Sent) -> None:
-        """A store: the first that satisfies it, or one that must come after the wait if it would
-        not."""
-        fits = self._fits(made.value)
-        if not self.met:
-            if fits:
-                self.first, self.met = made, True
-            return
-        if not fits and entry(made.known[SEEN], self.own) < self.epoch:
-            self.signal.report(Kind.STORE, made.site, self.site, value=made.value)
-
-    @property
-    def prefix(self) -> list[Sent]:
-        """The store that it means, if it waited for one."""
-        return [] if self.first is None else [self.first]

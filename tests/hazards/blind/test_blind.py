@@ -1,0 +1,62 @@
+"""Faults planted by hand, by somebody who had not read the checker: `bugs.toml` says where, and
+which lines a report has to name. README.md keeps what the first run found and missed."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import warploom as wl
+from tests.hazards.test_hazards import kernel_of
+from warploom.base.diagnostics import Report
+
+HERE = Path(__file__).parent
+KERNELS = sorted((HERE / "kernels").glob("*.py"))
+BUGS: list[dict[str, Any]] = tomllib.loads((HERE / "bugs.toml").read_text())["bug"]
+
+
+def planted(bug: dict[str, Any]) -> str:
+    """The text of a kernel with a fault in it."""
+    text = (HERE / "kernels" / f"{bug['kernel']}.py").read_text()
+    for change in bug.get("changes", [bug]):
+        was, now = change["was"], change["now"]
+        # A whole line keeps the end of the line above it.
+        assert text.count(was) == 1, (bug["name"], was)
+        text = text.replace(was, now)
+    return text
+
+
+def line_of(text: str, piece: str) -> int:
+    """The number of the only line with a piece of text."""
+    (line,) = (n for n, one in enumerate(text.splitlines(), 1) if piece in one)
+    return line
+
+
+def reports(path: Path) -> list[Report]:
+    """What the default schedule of a file's example shows, or its refusal."""
+    try:
+        return [f.report for f in kernel_of(path).example_call().check()]
+    except wl.Error as refused:
+        return list(refused.reports)
+
+
+def told_at(path: Path, bug: dict[str, Any]) -> tuple[bool, list[Report]]:
+    """Whether a report names all lines of a planted fault, and all reports."""
+    text = planted(bug)
+    path.write_text(text)
+    lines = {line_of(text, piece) for piece in bug["lines"]}
+    found = reports(path)
+    return any(lines <= {s.line for s in r.spans} for r in found), found
+
+
+@pytest.mark.parametrize("path", [pytest.param(p, id=p.stem) for p in KERNELS])
+def test_right(path: Path):
+    found = kernel_of(path).example_call().check(seeds=20)
+    assert found.clean, found.text()
+
+
+@pytest.mark.parametrize("bug", [pytest.param(b, id=b["name"]) for b in BUGS])
+def test_found(bug: dict[str, Any], tmp_path: Path):
+    told, found = told_at(tmp_path / "planted.py", bug)
+    assert told, "\n\n".join(r.render() for r in found) or "nothing was reported"
