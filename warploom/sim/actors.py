@@ -253,7 +253,7 @@ class Scheduler:
                         self._finish_all()
                     if not goes_on:
                         break
-            if not moved and not self._finish_late(newest) and not self.let_go(self.actors):
+            if not moved and not self._finish_late(newest) and not self._end_a_wait():
                 return False
             # Who polls can always move, and late is not never.
             idle = 0 if went_on else idle + 1
@@ -275,6 +275,17 @@ class Scheduler:
         late()
         return True
 
+    def _end_a_wait(self) -> bool:
+        """Nothing can move, and nothing is under way: let somebody go, or time is over for the
+        first wait that has a limit. False where nobody can go."""
+        if self.let_go(self.actors):
+            return True
+        waits = (actor.wait for actor in self.actors)
+        limited = next((wait for wait in waits if isinstance(wait, Limited)), None)
+        if limited is not None:
+            limited.expire()
+        return limited is not None
+
     def _by_weight(self) -> bool:
         random, changing = self.schedule.random, self.schedule.name == PRIORITIES
         eager = float(random.choice([0.0, 0.1, 0.5, 0.9]))
@@ -284,7 +295,7 @@ class Scheduler:
             if early and (not ready or random.random() < eager):
                 early[int(random.integers(len(early)))]()
             elif not ready:
-                if not self._finish_late(newest=False):
+                if not self._end_a_wait():
                     return False
             elif changing:
                 if random.random() < _CHANGE:

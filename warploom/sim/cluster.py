@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from warploom.sim import sync_faults
-from warploom.sim.actors import Actor, Limited, Schedule, Scheduler
+from warploom.sim.actors import Actor, Schedule, Scheduler
 from warploom.sim.block import BlockState, Load, launched_registers, started
 from warploom.sim.booking import Booking
 from warploom.sim.deadlock import deadlock
@@ -50,12 +50,8 @@ class Resident:
         return [block for cluster in self.clusters for block in cluster.blocks]
 
     def next_late(self, newest: bool = False) -> Callable[[], None] | None:
-        """The oldest load, or the newest; without loads only the end of a limited wait lets an
-        actor go on."""
-        if self.loads:
-            return partial(self.land, self.loads[-1 if newest else 0])
-        waits = (actor.wait for actor in self.scheduler.actors)
-        return next((wait.expire for wait in waits if isinstance(wait, Limited)), None)
+        """The oldest load, or the newest: only loads can let an actor go on."""
+        return partial(self.land, self.loads[-1 if newest else 0]) if self.loads else None
 
     def any_early(self) -> list[Callable[[], None]]:
         """Any load, a store of the oldest group of each actor, the oldest product of each unit."""
