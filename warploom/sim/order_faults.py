@@ -274,18 +274,18 @@ def _word(problem: Problem, site: Site, piece: Piece | None) -> None:
 # ---- memory ------------------------------------------------------------------------------------
 
 
-def _by(site: Site) -> str:
-    """The unit that accesses memory for a role, in words."""
-    op = site.op
+def _by(site: Site, whose: str = "") -> str:
+    """The unit that accesses memory for a role, in words; of a block that `whose` names."""
+    op, name = site.op, f"{_name(site)}{whose}"
     if op.FAMILY == "wgmma":
-        return f"the matrix unit for {_name(site)}"
+        return f"the matrix unit for {name}"
     if op.FAMILY in ("shared_memory", "global_memory", "flags", "flagged"):
-        return _name(site)
+        return name
     if isinstance(op, remote.LoadGroups | remote.StoreGroups):
-        return _name(site)
+        return name
     if isinstance(op, remote.SendGroups):
-        return f"what {_name(site)} sends"
-    return f"a copy of {_name(site)}"
+        return f"what {name} sends"
+    return f"a copy of {name}"
 
 
 def _done(site: Site, does: Does) -> str:
@@ -333,7 +333,7 @@ def _race(problem: Problem, site: Site, piece: Piece | None) -> None:
         still = f"still {still}"
     one, two, same = _by(site), _by(other), " another time" if other.op is site.op else ""
     if site.m.state is not other.m.state:
-        one, two, same = f"{one}{site.m.state.of_rank}", f"{two}{other.m.state.of_rank}", ""
+        one, two, same = _by(site, site.m.state.of_rank), _by(other, other.m.state.of_rank), ""
     notes = [part, "no chain of arrivals and waits leads from the one to the other"]
     if facts["foreign"]:
         one, two, same = _block(site), _block(other), ""
