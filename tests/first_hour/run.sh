@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # The first hour of a newcomer, from an empty folder: bash tests/first_hour/run.sh
 #
-# A new virtual environment, the README's own lines, examples 01 and 04, a planted mistake that must be
-# found with code and line, and its mend. Prints the seconds of each step.
+# A new virtual environment, the README's own lines, examples 01 and 04, two planted mistakes (a read of what
+# nobody wrote, a wait left out) that must be found with code and line, and their mends. Prints the seconds
+# of each step.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -74,6 +75,24 @@ mended() {
     .venv/bin/warploom run planted.py:add --checked || fail "the mended kernel ends with $?"
 }
 
+# A ring whose items are used before they have come.
+unwaited() {
+    local text code=0 line
+    grep -v 'full\[slot\]\.wait' examples/gemm/v1_ring.py >ring.py
+    ! cmp -s examples/gemm/v1_ring.py ring.py || fail "nothing was left out: v1_ring.py changed"
+    text=$(.venv/bin/warploom check ring.py 2>&1) || code=$?
+    echo "$text"
+    [ "$code" -eq 1 ] || fail "a wait left out ends with $code instead of 1"
+    line=$(grep -n 'wl.dot_async(' ring.py | cut -d: -f1)
+    grep -q 'R101' <<<"$text" || fail "the report has no code R101"
+    grep -q "ring.py:$line:" <<<"$text" || fail "the report does not name line $line"
+}
+
+waited() {
+    cp examples/gemm/v1_ring.py ring.py
+    .venv/bin/warploom check ring.py || fail "the mended ring ends with $?"
+}
+
 step "install" install
 step "the model answers" answer
 step "example 01" example examples/01_add.py
@@ -81,6 +100,8 @@ step "example 04" example "$(echo examples/04_*.py)"
 step "plant a read of unwritten memory" plant
 step "it is found" found
 step "mended, it is silent" mended
+step "a wait left out is found" unwaited
+step "put back, it is silent" waited
 
 printf '\n'
 printf '%s\n' "${steps[@]}"
