@@ -120,6 +120,14 @@ def test_every_all_reduce_has_a_recorded_rival() -> None:
     assert set(known) == set(collectives.cases("gpu"))
 
 
+@pytest.mark.parametrize("cluster", collectives.CLUSTERS)
+def test_all_sms_are_whole_clusters(cluster: int) -> None:
+    sms = machine.facts("h200")["sms_used_by_cluster_size"][str(cluster)]
+    blocks = collectives.whole_clusters(sms, cluster)
+    assert blocks % cluster == 0
+    assert sms - cluster < blocks <= sms
+
+
 def test_a_vector_that_differs_somewhere_is_wrong() -> None:
     x = np.arange(8, dtype=np.float32)
     row, out = Row("8/idle", "us", "lower"), np.stack([np.roll(x, -2) + 1] * 4)

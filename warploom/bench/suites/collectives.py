@@ -44,7 +44,11 @@ def measure(case: str, context: Context) -> Row:
     if context.device == "sim":
         return _simulated(case, size, cluster, context)
     facts = machine.facts(machine.name())
-    blocks = facts["sms_used_by_cluster_size"][str(cluster)] if full else cluster
+    blocks = (
+        whole_clusters(facts["sms_used_by_cluster_size"][str(cluster)], cluster)
+        if full
+        else cluster
+    )
     row = Row(case, "ns", "lower", rounds=SAMPLES, config={"blocks": blocks, "chain": CHAIN})
     x = _drawn(blocks, size, context.seed)
     given, out = wl.to_device(x), wl.device_empty(x.shape, wl.f16)
@@ -63,6 +67,11 @@ def measure(case: str, context: Context) -> Row:
     row.clock_mhz = machine.clock_mhz()
     row.rivals = dict(facts["rivals"]["collectives"].get(case, {}))
     return row
+
+
+def whole_clusters(sms: int, cluster: int) -> int:
+    """Blocks of as many whole clusters as so many SMs hold."""
+    return sms // cluster * cluster
 
 
 def _drawn(blocks: int, size: int, seed: int) -> np.ndarray:

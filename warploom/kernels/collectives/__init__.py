@@ -44,5 +44,5 @@ def exchange(x: Any, out: Any, share: int, rounds: int = 1, protocol: str = "") 
     arguments.dtypes("exchange", ("f32",), x=x, out=out)
     arguments.apart("exchange", out, x=x)
     if size["B"] and size["N"]:
-        launch = kernel.exchange.launch(size["B"], cooperative=True)
+        launch = kernel.exchange.launch(size["B"], warps=kernel.WARPS, cooperative=True)
         launch(x, out, rounds, SHARE=share, N=size["N"], WAY=protocol)

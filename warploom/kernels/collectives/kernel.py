@@ -5,6 +5,7 @@ import warploom as wl
 
 CHUNK = 16384  # bytes of a copy of the stream
 STAGES = 12
+WARPS = 8  # that exchange: enough to have all words of a vector under way
 
 
 @wl.kernel
@@ -151,7 +152,7 @@ def exchange_busy(
             for i in wl.range(wl.maximum(chunks - STAGES, 0), chunks):
                 full[i % STAGES].wait(i // STAGES % 2)
             wl.store(times[here, 1], wl.clock("ns") - began)
-        with wl.role("exchange", warps=8):
+        with wl.role("exchange", warps=WARPS):
             share = wl.load(x[wl.ds(here * SHARE, SHARE)])
             began = wl.clock("ns")
             for _ in wl.range(0, rounds):
