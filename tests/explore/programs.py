@@ -123,11 +123,17 @@ def _draw(rng: np.random.Generator, made: Made, events: list[Event], mbarriers: 
             arrivals = int(rng.random() < 0.2)
             made.begun.append(Copy(at, 0 if arrivals else 16, arrivals, None, 0))
             events.append(Event(What.ISSUE, len(made.begun) - 1, 0, None))
-    elif way < 0.88:
+    elif way < 0.86:
         number = int(rng.integers(mbarriers, len(made.barriers)))
         events.append(Event(What.COME, number, 1, None))
         if made.barriers[number].cluster or rng.random() < 0.8:
             events.append(Event(What.MEET, number, 0, None))
+    elif way < 0.9:
+        done = sum(e.what is What.COMMIT for e in events)
+        if done and rng.random() < 0.6:
+            events.append(Event(What.RETIRE, 0, int(rng.integers(1, done + 1)), None))
+        else:
+            events.append(Event(What.COMMIT, 0, done + 1, None))
     elif way < 0.94:
         signal = int(rng.integers(3))
         what = What.STORE if signal == 2 or (signal and rng.random() < 0.6) else What.ADD

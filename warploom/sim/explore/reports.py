@@ -19,6 +19,7 @@ from warploom.sim.explore.tape import OWN, Copy, What
 from warploom.sim.sync_faults import block_of
 
 _MOST_LINES = 24  # of a trace
+_FEW_LINES = 10  # of one that only shows how something else comes about
 _MOST_DEADLOCKS = 1  # that are told in full
 
 
@@ -144,7 +145,13 @@ class Teller:
             state = self.machine.take(state, move)
         return ordered if state == end else found
 
-    def trace(self, state: State) -> list[str]:
+    def other_way(self, problem: Problem) -> list[str]:
+        """How the second of two interleavings comes to what differs in it."""
+        state, move = problem.state, problem.move
+        last = self._told(*self.does(state, move), [move] if move >= 0 else [])
+        return ["the other one goes:", *self.trace(state, _FEW_LINES), f"then {last}"]
+
+    def trace(self, state: State, most: int = _MOST_LINES) -> list[str]:
         """The moves that lead to a state, a line for all warps that do the same in a row. Meetings
         of the warps of one role are left out."""
         lines: list[tuple[Any, str, list[int]]] = []
@@ -158,8 +165,8 @@ class Teller:
             else:
                 lines.append(((who, line), words, warps))
         shown = [self._told(*entry) for entry in lines]
-        if len(shown) > _MOST_LINES:
-            shown = [f"… {len(shown) - _MOST_LINES} steps before", *shown[-_MOST_LINES:]]
+        if len(shown) > most:
+            shown = [f"… {len(shown) - most} lines before", *shown[-most:]]
         return shown
 
     def _told(self, who: tuple[Any, int], words: str, warps: list[int]) -> str:
@@ -250,7 +257,8 @@ def _arrival(teller: Teller, problem: Problem) -> Report:
     message = f"an arrival at {_buffer(problem.object.name)} comes in one phase or in the next"
     spans = teller.span(problem.step.site, "this arrival")
     hint = "wait for the phase, or for what follows on it, before the arrival of the next one"
-    return teller.make("U101", message, spans, [_two(problem, "it is of phase")], hint)
+    notes = [_two(problem, "it is of phase"), *teller.other_way(problem)]
+    return teller.make("U101", message, spans, notes, hint)
 
 
 def _wait(teller: Teller, problem: Problem) -> Report:
@@ -258,6 +266,7 @@ def _wait(teller: Teller, problem: Problem) -> Report:
     spans = teller.span(problem.step.site, "waits here")
     notes = [_two(problem, "it goes on after phase")]
     notes.append("a parity tells a phase from the next one, not from the one after that")
+    notes += teller.other_way(problem)
     hint = "let each who waits also hand the slot back, and count those arrivals"
     return teller.make("U102", message, spans, notes, hint)
 
@@ -266,7 +275,8 @@ def _landing(teller: Teller, problem: Problem) -> Report:
     message = f"the bytes of a copy come to one phase of {_buffer(problem.object.name)} or another"
     spans = teller.span(problem.step.site, "this copy")
     hint = "announce the bytes by the arrival that the phase waits for, before the copy"
-    return teller.make("M012", message, spans, [_two(problem, "they are of phase")], hint)
+    notes = [_two(problem, "they are of phase"), *teller.other_way(problem)]
+    return teller.make("M012", message, spans, notes, hint)
 
 
 def _signal(teller: Teller, problem: Problem) -> Report:
