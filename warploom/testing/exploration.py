@@ -18,13 +18,17 @@ from warploom.runtime.launch import Call
 _LARGE = ("bench", "whole")
 
 
-def library_calls() -> Iterator[tuple[str, Call]]:
-    """The small examples of the library's kernels on the simulator, with their names."""
-    for info in pkgutil.walk_packages(kernels.__path__, f"{kernels.__name__}."):
-        if not info.name.endswith(".kernel"):
-            continue
-        module = importlib.import_module(info.name)
-        for kernel in vars(module).values():
+def families() -> list[str]:
+    """The modules of the library that hold kernels."""
+    found = pkgutil.walk_packages(kernels.__path__, f"{kernels.__name__}.")
+    return [info.name for info in found if info.name.endswith(".kernel")]
+
+
+def library_calls(names: Iterable[str] | None = None) -> Iterator[tuple[str, Call]]:
+    """The small examples of the library's kernels on the simulator, with their names; of some of
+    its `families`, or of all."""
+    for name in families() if names is None else names:
+        for kernel in vars(importlib.import_module(name)).values():
             if isinstance(kernel, Kernel):
                 for example in kernel.examples:
                     if example not in _LARGE:

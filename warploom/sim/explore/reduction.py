@@ -19,16 +19,23 @@ _ALWAYS = (What.MEET, What.RETIRE, What.EXCHANGE)  # once possible they stay so,
 _ARRIVING = (What.ARRIVE, What.EXPECT, What.COME)
 
 
-def persistent(machine: Machine, state: State, moves: list[Move]) -> list[Move]:
+def persistent(
+    machine: Machine, state: State, moves: list[Move], last: Move | None = None
+) -> list[Move]:
     """Moves that need to be taken at a state: one of those possible where that is enough, else
-    all."""
+    all. The warp that made the `last` move is tried first."""
     if len(moves) < 2:
         return moves
+    if last in moves:
+        moves = [last, *(move for move in moves if move != last)]
+    ends: list[Move] = []
+    others: list[Move] = []
     for move in moves:
         step = machine.step(state, move) if move >= 0 else None
         if step is not None and step.what in _ALWAYS:
             return [move]
-    for move in moves:
+        (ends if step is not None and step.what is What.END else others).append(move)
+    for move in (*others, *ends):  # the last of a block to end seldom commutes
         if Others(machine, state, move).commute(move):
             return [move]
     return moves
@@ -57,9 +64,19 @@ class Others:
         self.posts: list[list[Step]] = [[] for _ in range(counters)]
         self.waits: list[set[int]] = [set() for _ in range(counters)]  # targets, by signal
         self.touched: set[int] = set()  # blocks whose barriers others reach
+        self.watched = self._barrier_of(without)  # once its phase can complete, nothing is gained
+        self._stopped: dict[tuple[str, int], list[int]] = {}  # warps, by what could let them go on
+        self._going = [warp for warp in range(machine.warps) if warp != without]
         self._begin()
-        while self._advance():
-            pass
+        while self._going:
+            self._advance(self._going.pop())
+
+    def _barrier_of(self, move: Move) -> int:
+        """The barrier that a move arrives or waits at; -1 for others."""
+        if move < 0:
+            return self.machine.instance.copies[-1 - move].barrier
+        step = self.machine.step(self.state, move)
+        return step.at if step is not None and step.what in (*_ARRIVING, What.WAIT) else -1
 
     def _begin(self) -> None:
         flying, copy = self.state[self.machine.flying], 0
@@ -74,21 +91,44 @@ class Others:
         self.bytes[copy.barrier] += copy.size
         self.arrivals[copy.barrier] += copy.arrivals
         self.touched.add(id(self.machine.instance.barriers[copy.barrier].block))
+        self._contributed(copy.barrier)
 
-    def _advance(self) -> bool:
-        """Let all go on as far as they can; whether somebody could."""
-        moved = False
-        for warp in range(self.machine.warps):
-            if warp == self.without:
-                continue
-            steps = self.machine.instance.steps[warp]
-            while self.at[warp] < len(steps) and self._passes(warp, steps[self.at[warp]]):
-                moved = True
-                self.at[warp] += 1
-        for barrier, before in enumerate(self.latest):
-            self.latest[barrier] = self._latest(barrier)
-            moved |= self.latest[barrier] > before
-        return moved
+    def _advance(self, warp: int) -> None:
+        """Let a warp go on as far as it can."""
+        steps = self.machine.instance.steps[warp]
+        first = at = self.at[warp]
+        while at < len(steps) and self._passes(warp, steps[at]):
+            at += 1
+            self.at[warp] = at
+        if self.watched >= 0 and self.may(self.watched):
+            self._going.clear()  # it does not commute
+            return
+        if at > first:
+            self._wake(("warp", warp))
+        if at < len(steps):
+            for cause in self._causes(steps[at]):
+                self._stopped.setdefault(cause, []).append(warp)
+        else:
+            for barrier in self.machine.instance.comes:
+                self._contributed(barrier)  # that of a cluster does not wait for who has ended
+
+    def _causes(self, step: Step) -> list[tuple[str, int]]:
+        """What may let a step pass."""
+        if step.what in (What.WAIT, What.MEET):
+            return [("barrier", step.at)]
+        if step.what is What.UNTIL:
+            return [("signal", step.at)]
+        return [("warp", other) for other, count in step.needs if self.at[other] < count]
+
+    def _wake(self, cause: tuple[str, int]) -> None:
+        self._going += self._stopped.pop(cause, ())
+
+    def _contributed(self, barrier: int) -> None:
+        """Something has come to a barrier."""
+        latest = self._latest(barrier)
+        if latest > self.latest[barrier]:
+            self.latest[barrier] = latest
+            self._wake(("barrier", barrier))
 
     def may(self, barrier: int) -> bool:
         """Whether the phase of a barrier can complete."""
@@ -128,6 +168,7 @@ class Others:
             block = self.machine.instance.barriers[at].block
             if block is not None and block is not self.machine.instance.blocks[warp]:
                 self.touched.add(id(block))
+            self._contributed(at)
         elif what is What.WAIT:
             return self._waits(warp, step) and self._goes_on(step)
         elif what is What.MEET:
@@ -136,6 +177,7 @@ class Others:
             self.seen[warp, at] = max(self._sees(warp, at), self.marks[warp] + 1)
         elif what in (What.ADD, What.STORE):
             self.posts[at].append(step)
+            self._wake(("signal", at))
         elif what is What.UNTIL:
             self.waits[at].add(step.amount)
             if not self._can_reach(at, step.amount):

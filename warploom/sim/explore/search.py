@@ -4,7 +4,6 @@ further. Knows nothing of what is found."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from warploom.sim.explore.machine import Machine, Move, State
@@ -52,12 +51,9 @@ class _Place:
 def search(machine: Machine, limit: int = LIMIT, reduced: bool = True) -> Searched:
     """Visit all states that matter, up to `limit`. Problems are left with the machine."""
     found = Searched(reduced, limit)
-    choose: Callable[[State], list[Move]] = machine.moves
-    if reduced:
-        choose = lambda state: persistent(machine, state, machine.moves(state))  # noqa: E731
     counts: dict[State, int] = {}  # interleavings from a state on, once all of them are known
     first = machine.first()
-    stack = [_enter(machine, found, first, None, choose)]
+    stack = [_enter(machine, found, first, None)]
     last = 0  # states when the first problem was there
     while stack:
         place = stack[-1]
@@ -77,7 +73,7 @@ def search(machine: Machine, limit: int = LIMIT, reduced: bool = True) -> Search
         if found.states >= limit or (last and found.states > last + _FURTHER):
             found.complete = False
             break
-        stack.append(_enter(machine, found, state, (place.state, move), choose))
+        stack.append(_enter(machine, found, state, (place.state, move)))
         found.deepest = max(found.deepest, len(stack) - 1)
     # Where the search stopped early, these are the interleavings that it has gone to their ends.
     found.interleavings = sum(place.count for place in stack) if stack else counts[first]
@@ -89,11 +85,12 @@ def _enter(
     found: Searched,
     state: State,
     before: tuple[State, Move] | None,
-    choose: Callable[[State], list[Move]],
 ) -> _Place:
     found.states += 1
     found.before[state] = before
-    moves = choose(state)
+    moves = machine.moves(state)
+    if found.reduced:
+        moves = persistent(machine, state, moves, before[1] if before else None)
     if not moves:
         found.ends.add(state)
         machine.end(state)
