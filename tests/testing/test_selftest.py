@@ -25,6 +25,9 @@ REPORT = """<testsuites><testsuite>
 </testsuite></testsuites>"""
 
 
+LIBRARY: dict[str, Any] = {"instances": 2, "proved": 2, "failed": []}
+
+
 def silent(text: str) -> None:
     """Nothing."""
 
@@ -39,6 +42,7 @@ def reported(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
         return selftest.cases_of(REPORT)
 
     monkeypatch.setattr(selftest, "tested", tested)
+    monkeypatch.setattr(selftest.exploration, "explore", lambda: dict(LIBRARY))
     return called
 
 
@@ -64,6 +68,7 @@ def test_planted_faults_are_counted(reported):
 def test_explored_instances_are_counted(reported):
     found = selftest.explore(False, 0, silent)
     assert found["tests"] == 5 and len(found["failed"]) == 2
+    assert found["library"] == LIBRARY
     assert "not slow" in reported[0][-1]
     selftest.explore(True, 0, silent)
     assert "slow" not in reported[1][-1]
@@ -90,7 +95,7 @@ GOOD: dict[str, dict[str, Any]] = {
         **{"false_alarms": 0, "survived": [], "seconds": 1.0},
     },
     "blind": {"planted": 40, "found": 38, "false_alarms": 0, "seconds": 1.0},
-    "explore": {"tests": 30, "failed": [], "seconds": 1.0},
+    "explore": {"tests": 30, "failed": [], "library": LIBRARY, "seconds": 1.0},
     "fuzz": {"kernels": 10, "differences": [], "seconds": 1.0},
 }
 
@@ -112,6 +117,7 @@ def test_what_is_enough():
         ("blind", {"found": 37}, "blind: 37 of 40 faults found, 95% are wanted"),
         ("explore", {"tests": 0}, "explore: nothing ran"),
         ("explore", {"failed": ["x"]}, "explore: 1 tests failed"),
+        ("explore", {"library": {"failed": [{}]}}, "explore: 1 examples are not proved"),
         ("fuzz", {"differences": [[1, "chain", "why"]]}, "fuzz: 1 differences from NumPy"),
         ("fuzz", {"kernels": 0}, "fuzz: nothing ran"),
     ],

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from warploom.base.errors import error
+from warploom.testing import exploration
 from warploom.testing.fuzz import runner
 from warploom.testing.mutation.run import selftest_score
 
@@ -114,10 +115,11 @@ def blind(full: bool, seed: int, tell: Tell) -> Counts:
 
 
 def explore(full: bool, seed: int, tell: Tell) -> Counts:
-    """Instances of which every interleaving is visited, with reduction and without."""
+    """Instances of which every interleaving is visited, with reduction and without, and numbers of
+    the library's examples."""
     cases = tested("tests/explore", "-m", "not gpu and not soak" + "" if full else " and not slow")
     failed = [f"{case.file}: {case.name}" for case in cases if not case.passed]
-    return {"tests": len(cases), "failed": failed}
+    return {"tests": len(cases), "failed": failed, "library": exploration.explore()}
 
 
 def fuzz(full: bool, seed: int, tell: Tell) -> Counts:
@@ -190,7 +192,8 @@ def _blind(counts: Counts) -> list[str]:
 
 def _explore(counts: Counts) -> list[str]:
     lines = [] if counts["tests"] else ["explore: nothing ran"]
-    return lines + _none("explore", len(counts["failed"]), "tests failed")
+    lines += _none("explore", len(counts["failed"]), "tests failed")
+    return lines + _none("explore", len(counts["library"]["failed"]), "examples are not proved")
 
 
 def _fuzz(counts: Counts) -> list[str]:
@@ -228,7 +231,10 @@ def summary(found: Counts) -> list[tuple[str, str]]:
             f"{c['false_alarms']} false alarms"
         ),
         "blind": lambda c: f"{c['found']} of {c['planted']} faults at their lines",
-        "explore": lambda c: f"{c['tests']} tests, {len(c['failed'])} failed",
+        "explore": lambda c: (
+            f"{c['tests']} tests, {len(c['failed'])} failed; {c['library']['proved']} of "
+            f"{c['library']['instances']} examples of the library proved"
+        ),
         "fuzz": lambda c: f"{c['kernels']} kernels, {len(c['differences'])} differences",
     }
     return [(name, f"{words[name](one)} ({one['seconds']:g} s)") for name, one in found.items()]
