@@ -188,3 +188,17 @@ def test_the_verb_with_a_limit(capsys: pytest.CaptureFixture[str]):
 )
 def test_options_that_do_not_fit(words: list[str]):
     assert main(["check", str(RIGHT), *words]) == 2
+
+
+@wl.kernel
+def waits_for_nobody(y: wl.Tensor, flag: wl.Tensor):
+    """A wait for a flag that the launch leaves as it is."""
+    wl.wait(flag[0], at_least=2)
+    wl.store(y[wl.ds(0, 32)], wl.full((32,), 1, wl.i32))
+
+
+@pytest.mark.parametrize("held", [1, 2])
+def test_a_flag_that_nobody_writes(held: int):
+    flag, y = np.full(1, held, np.int32), np.zeros(32, np.int32)
+    found = waits_for_nobody.launch(1).call(y, flag).explore()
+    assert [f.code for f in found] == (["D001"] if held < 2 else [])

@@ -36,7 +36,7 @@ def test_all_of_an_engine_is_noted_or_left_alone():
             tape.TapedBook,
             {"intend", "arrive_each", "expect", "issue", "acquire"},
             {"arrive", "come", "land", "means", "meaning", "meanings", "begin_wait", "completed"}
-            | {"close", "unknown", "live", "phase"},
+            | {"close", "unknown", "live", "phase", "publish", "check_published", "take"},
         ),
         (
             Signal,

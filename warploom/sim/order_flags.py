@@ -97,12 +97,18 @@ def poll(t: Translator, op: flags.Poll, step: Resumable) -> Step:
             return
         if m.state.booking.tensor(found[0]) is None:
             # Nobody in this launch writes it: what it holds was there before, or never comes.
+            memory, place = found
+            name, held = Flag(memory, place - memory.origin), int(memory.flat[place])
+            threads = m.state.booking.threads(m.actor, who)
+            m.state.booking.engine.begin_look(name, held, threads, int(s[target]), Site(m, op))
             yield from resumed(s, m)
             return
         if m.state.shuffles:
             yield None
         signal, thread, reach = _signal(m, op, *found, who)
         value, site = int(s[target]), Site(m, op)
+        threads = m.state.booking.threads(m.actor, who)
+        m.state.booking.engine.begin_poll(signal, threads, value, site)
         wait = signal.begin_wait(thread, value, site)
         if not wait.ready():
             waits = MeantFlag(op, *found, value, s[stop] if stop >= 0 else None)
@@ -110,8 +116,6 @@ def poll(t: Translator, op: flags.Poll, step: Resumable) -> Step:
             yield waits
             if not wait.ready():
                 return  # it has given up, and knows nothing
-        threads = m.state.booking.threads(m.actor, who)
-        m.state.booking.engine.end_wait(signal, threads, value, site)
         m.state.booking.engine.hear(threads, reach, wait.prefix, op.order == "acquire")
 
     return Resumable(start)

@@ -247,9 +247,16 @@ class Tape(Engine):
             self.counters.append(Counter(name, first))
         return found
 
-    def end_wait(self, signal: Signal, threads: np.ndarray, target: int, site: Any) -> None:
+    def begin_poll(self, signal: Signal, threads: np.ndarray, target: int, site: Any) -> None:
         assert isinstance(signal, TapedSignal)
-        event = Event(What.UNTIL, signal.number, target, site)
+        self._until(signal.number, threads, target, site)
+
+    def begin_look(self, name: Any, held: int, threads: np.ndarray, target: int, site: Any) -> None:
+        number = self.numbered(("look", name), self.counters, Counter(name, held))
+        self._until(number, threads, target, site)
+
+    def _until(self, number: int, threads: np.ndarray, target: int, site: Any) -> None:
+        event = Event(What.UNTIL, number, target, site)
         for warp in self.warps_of(threads):
             self.events[warp].append(event)
 
@@ -351,13 +358,13 @@ class TapedWords(WordBook):
 
 
 NOTED = {"warps", "meet", "make", "begin_wait", "begin_meeting", "arrive_behind", "multiply"}
-NOTED |= {"commit", "retire", "signal", "end_wait", "exchange"}
+NOTED |= {"commit", "retire", "signal", "begin_poll", "begin_look", "exchange"}
 """What an engine does that is noted."""
 
 LEFT_ALONE = {"fork", "warp_sync", "fence", "fence_order", "access", "begin_copy", "copy_access"}
 LEFT_ALONE |= {"begin_send", "begin_block", "land", "knows_foreign", "arrive_all", "products"}
 LEFT_ALONE |= {"copies", "thread_copy", "wait_copies", "bulk", "store", "commit_bulk", "exit"}
-LEFT_ALONE |= {"wait_bulk", "reach", "fenced", "hear"}
+LEFT_ALONE |= {"wait_bulk", "reach", "fenced", "hear", "publish"}
 """What lets nobody wait and nobody go on, or does so by what is noted."""
 
 __all__ = ["LEFT_ALONE", "NOTED", "Agent", "Event", "Tape", "What"]

@@ -249,8 +249,11 @@ class Engine:
             for thread in map(int, threads):
                 self._read.setdefault(thread, []).append((point, reach))
 
-    def end_wait(self, signal: Signal, threads: np.ndarray, target: int, site: Any) -> None:
-        """Threads have waited for a counter or flag to be `target`."""
+    def begin_poll(self, signal: Signal, threads: np.ndarray, target: int, site: Any) -> None:
+        """Threads begin to wait until a counter or flag is `target`."""
+
+    def begin_look(self, name: Any, held: int, threads: np.ndarray, target: int, site: Any) -> None:
+        """The same of an element that nobody writes and that holds a value from the start."""
 
     def fence_order(self, threads: np.ndarray, scope: int = GPU) -> None:
         """A fence of memory order, both ways."""
