@@ -42,7 +42,7 @@ def test_all_of_an_engine_is_noted_or_left_alone():
             Signal,
             tape.TapedSignal,
             {"add", "store"},
-            {"begin_wait", "begin_flag", "behind", "is_before", "report"},
+            {"begin_wait", "behind", "is_before", "report"},
         ),
         (WordBook, tape.TapedWords, {"send", "receive"}, {"word"}),
     ],
