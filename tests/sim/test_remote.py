@@ -187,3 +187,11 @@ def test_meetings_of_a_role_between_its_accesses():
     assert any(isinstance(op, remote.SendGroups) for op in walk(kernel.body))
     without(kernel, *lost)
     assert {r.code for seed in range(3) for r in findings(kernel, call, seed)} & {"R101", "U102"}
+
+
+def test_barriers_that_no_fence_publishes_to_what_peers_send():
+    x = numbers((2, 33))
+    call = pushed_sums.launch(2, cluster=2).call(x, np.zeros((4, 2, 33), np.float32), 4, 33)
+    kernel = lowered(call)
+    (lost,) = [op for op in walk(kernel.body) if isinstance(op, sync.FenceBarrierInit)]
+    found_by_every_schedule(without(kernel, lost), call, "U104")

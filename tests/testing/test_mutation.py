@@ -238,6 +238,26 @@ def test_every_run_meets_the_arguments_as_they_were():
     assert (outcome.code, outcome.failure, outcome.same) == ("", "", True)
 
 
+@wl.kernel
+def met(x: wl.Tensor, y: wl.Tensor):
+    here = wl.program_id(0)
+    wl.store(y[here], wl.load(x[here]) + 1)
+    wl.grid_sync()
+    wl.store(x[here], wl.load(y[wl.num_programs(0) - 1 - here]))
+
+
+def test_what_launches_keep_for_each_other_is_not_touched():
+    """Launches hand on the counter of wl.grid_sync: mutants have one of their own."""
+    x, y = np.arange(3, dtype=np.int32), np.zeros(3, np.int32)
+    launcher = met.launch(3, cooperative=True)
+    score = scored([Trial("met", launcher.call(x, y))])
+    assert not score.alarms
+    assert score.caught > 3
+    x[:] = range(3)
+    launcher(x, y)
+    assert x.tolist() == [3, 2, 1]
+
+
 # ---- the report --------------------------------------------------------------------------------
 
 

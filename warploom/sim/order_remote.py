@@ -50,7 +50,9 @@ def send(t: Translator, op: remote.SendGroups, step: Step) -> Step:
             agent = engine.begin_send(thread)
             cells = element_cells(load.numbers, load.memory, piece)
             engine.copy_access(piece.history, cells, Does.WRITE, agent, thread, site, generic=True)
-            phase = booking.book(load.barrier).issue(thread, load.size, site)
+            book = booking.book(load.barrier)
+            book.check_published(site)
+            phase = book.issue(thread, load.size, site)
             load.booked = BookedLoad(booking, load, agent, phase)
 
     return run

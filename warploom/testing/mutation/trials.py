@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -109,6 +110,8 @@ class Trial:
         variant = call.kernel.variant(arguments, launcher.warps, launcher.cluster)
         launcher.check_ways(variant, arguments)
         assert isinstance(variant, SimVariant)
+        # What launches keep for each other is this one's own: a mutant may leave it in any state.
+        arguments = variant.kept.behind(arguments, prod(launcher.grid), launcher.stream, own=True)
         self.kernel: Kernel = variant.kernel
         self._values = variant.arguments(arguments)
         views = [v for v in arguments.values if hasattr(v, "host")]
