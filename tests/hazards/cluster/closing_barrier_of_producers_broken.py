@@ -1,7 +1,7 @@
-"""Wrong: the consumers, which arrive at peers, end without a barrier of the cluster."""
+"""Wrong: only the producers wait for the cluster at their end."""
 
-# expect: M031 35
-# without: cluster.sync 27 in math
+# expect: M031 36
+# without: cluster.sync 38 in math
 
 import warploom as wl
 
@@ -24,6 +24,7 @@ def product(a: wl.Tensor, b: wl.Tensor, c: wl.Tensor, S: wl.const):
                     wl.copy_async(part, where, barrier=full[s], multicast=everyone)
                     own = b[wl.ds(rank * 32, 32), wl.ds(k * 64, 64)]
                     wl.copy_async(own, sb[s], barrier=full[s])
+            wl.cluster_sync()
         with wl.role("math", warps=4):
             acc = wl.zeros((64, 32), wl.f32)
             for k in wl.range(0, a.shape[1] // 64):
@@ -34,6 +35,7 @@ def product(a: wl.Tensor, b: wl.Tensor, c: wl.Tensor, S: wl.const):
                     for peer in wl.unroll(2):
                         empty[s].on(peer).arrive()
             wl.store(c[wl.ds(0, 64), wl.ds(rank * 32, 32)], acc)
+            wl.cluster_sync()
 
 
 @product.example

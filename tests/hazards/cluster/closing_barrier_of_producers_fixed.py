@@ -1,4 +1,4 @@
-"""Right: the consumers wait for the cluster at their end: the compiler sees to it."""
+"""Right: beside it, only the producers wait at the end. Who reaches peers waits for them too."""
 
 import warploom as wl
 
@@ -21,6 +21,7 @@ def product(a: wl.Tensor, b: wl.Tensor, c: wl.Tensor, S: wl.const):
                     wl.copy_async(part, where, barrier=full[s], multicast=everyone)
                     own = b[wl.ds(rank * 32, 32), wl.ds(k * 64, 64)]
                     wl.copy_async(own, sb[s], barrier=full[s])
+            wl.cluster_sync()
         with wl.role("math", warps=4):
             acc = wl.zeros((64, 32), wl.f32)
             for k in wl.range(0, a.shape[1] // 64):
@@ -31,6 +32,7 @@ def product(a: wl.Tensor, b: wl.Tensor, c: wl.Tensor, S: wl.const):
                     for peer in wl.unroll(2):
                         empty[s].on(peer).arrive()
             wl.store(c[wl.ds(0, 64), wl.ds(rank * 32, 32)], acc)
+            wl.cluster_sync()
 
 
 @product.example
