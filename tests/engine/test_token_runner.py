@@ -151,6 +151,6 @@ def test_what_does_not_fit(tmp_path: Path, path: Path) -> None:
         load(path, device="sim", dtype="f32", kernels="token")
     with pytest.raises(ModelError, match="no kernels `all`"):
         load(path, device="sim", kernels="all")
-    assert load(path, device="sim").why == "one launch an operation: quicker on the simulator"
+    assert load(path, device="sim").why == "one launch an operation"
     config = open_checkpoint(path).config
     assert not why_not(config, Place("sim"), "f16")

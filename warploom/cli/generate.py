@@ -71,7 +71,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--kernels",
         choices=("token", "unfused"),
-        help="one launch a token, or one an operation (default: token on a GPU where it fits)",
+        help="one launch a token, or one an operation (default: unfused)",
     )
     parser.add_argument(
         "--context",

@@ -3,8 +3,6 @@
 Puts the parts together; holds no arithmetic and no file format.
 """
 
-import os
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,7 +30,6 @@ Prompt = str | Sequence[int] | Sequence[Mapping[str, str]]
 KERNELS = ("token", "unfused")
 TOKEN = "one launch a token"
 UNFUSED = "one launch an operation"
-_told: set[str] = set()
 
 
 class Model:
@@ -230,8 +227,7 @@ def load(
     `device` is `sim`, `gpu` or `gpu:N` (default: the GPU where one is usable); `dtype` of weights
     and cache is `f32`, `bf16` or `f16` (default: f32 on the simulator, bf16 on a GPU); `context`
     is the number of tokens that prompt and answer share (default: what the model was made for).
-    `kernels` is `token` (one launch a token) or `unfused` (one launch an operation); default: the
-    first on a GPU where the model fits it; where it does not, that is said once.
+    `kernels` is `unfused` (one launch an operation, the default) or `token` (one launch a token).
     Raises ModelError E1xx where there is no such model, E2xx where its files cannot be used,
     E305 without the extra `engine`, E306 for an impossible option; LaunchError H021 for another
     device word, H020 where no GPU is usable.
@@ -277,24 +273,17 @@ def _kept(array: np.ndarray) -> np.ndarray:
 
 def _kernels(config: ModelConfig, place: Place, dtype: str, asked: str | None) -> tuple[str, str]:
     """Which kernels run a model, and why."""
-    if asked == "unfused":
-        return "unfused", f"{UNFUSED}, as asked for"
-    if asked is None and not place.is_gpu:
-        return "unfused", f"{UNFUSED}: quicker on the simulator"
+    if asked != "token":
+        return "unfused", f"{UNFUSED}, as asked for" if asked else UNFUSED
     obstacle = why_not(config, place, dtype)
-    if not obstacle:
-        return "token", TOKEN
-    if asked == "token":
+    if obstacle:
         raise refuse(
             "E306",
             "this model does not run in one launch a token",
             notes=[obstacle],
             hint="give unfused, or leave it out",
         )
-    if obstacle not in _told and not os.environ.get("WARPLOOM_QUIET"):
-        _told.add(obstacle)
-        print(f"warploom: {UNFUSED}: {obstacle}", file=sys.stderr)
-    return "unfused", f"{UNFUSED}: {obstacle}"
+    return "token", TOKEN
 
 
 def _find(word: str, download: bool, progress: Progress | None) -> Path:
