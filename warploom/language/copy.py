@@ -189,6 +189,7 @@ def _store(tile: Shared, window: Window, cache: str, reduce: str) -> None:
     )
     send = context.current().send
     if send is not None and tile.item is send:
+        made.loc = builder().loc  # it starts at the end of the `put`, and is written here
         send.begin(made)
     else:
         builder().add(made)

@@ -42,7 +42,7 @@ def commit(t: Translator, op: cp_async.Commit, step: Step) -> Step:
     def event(s: Slots, m: Batch) -> None:
         booking = m.state.booking
         for thread in booking.warps(m.actor).lanes:
-            booking.engine.copies(int(thread)).closed += 1
+            booking.engine.copies(int(thread)).close()
 
     return before(step, event)
 
@@ -70,9 +70,10 @@ def arrive(t: Translator, op: cp_async.Arrive, step: Step) -> Step:
         booking, site = m.state.booking, Site(m, op)
         begun = m.actor.copies.begun()
         book = booking.book(barrier)
+        warps = booking.warps(m.actor)
         coming = [
-            booking.engine.arrive_behind(int(thread), book, 32, site)
-            for thread in booking.warps(m.actor).lanes
+            booking.engine.arrive_behind(int(thread), int(alone), book, 32, site)
+            for thread, alone in zip(warps.lanes, warps.alone, strict=True)
         ]
 
         def land() -> None:

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from warploom.sim.order.engine import Agent, Engine, Groups, Point, Warps
+from warploom.sim.order.engine import Agent, Engine, Point, Warps
+from warploom.sim.order.groups import Groups
 from warploom.sim.order.history import GPU
 from warploom.sim.order.phases import Arrival, Book
 from warploom.sim.order.problems import Found
@@ -205,10 +206,10 @@ class Tape(Engine):
         self.begun.append(Copy(self.barrier(book), size, 0, site, meant))
         self.note(thread, Event(What.ISSUE, len(self.begun) - 1, 0, site))
 
-    def arrive_behind(self, thread: int, book: Book, count: int, site: Any) -> Arrival:
+    def arrive_behind(self, thread: int, also: int, book: Book, count: int, site: Any) -> Arrival:
         assert isinstance(book, TapedBook)
         book.noting = False
-        arrival = super().arrive_behind(thread, book, count, site)
+        arrival = super().arrive_behind(thread, also, book, count, site)
         book.noting = True
         self.begun.append(Copy(self.barrier(book), 0, count, site, arrival.phase))
         self.note(thread, Event(What.ISSUE, len(self.begun) - 1, 0, site))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from warploom.sim.order.clocks import CAUSE, READS, SEEN, Clocks, entry, joined
+from warploom.sim.order.groups import Groups, ThreadCopies
 from warploom.sim.order.history import GPU, Access, Does, History, Reach
 from warploom.sim.order.phases import Arrival, Book
 from warploom.sim.order.problems import Found, Kind, Problem
@@ -34,22 +35,6 @@ class Warps:
         self.lanes, self.alone = lanes, alone
         self.all = np.concatenate([lanes, alone])
         self.runs = [slice(int(each[0]), int(each[-1]) + 1) for each in (lanes, alone)]
-
-
-class Groups:
-    """Work of one thread or warpgroup that retires group by group, oldest first."""
-
-    __slots__ = ("closed", "component", "seen")
-
-    def __init__(self, component: int) -> None:
-        self.component = component
-        self.closed = 0
-        self.seen: dict[int, np.ndarray] = {}  # what who issued a group had seen
-
-    @property
-    def epoch(self) -> int:
-        """The epoch of what is issued now."""
-        return self.closed + 1
 
 
 Knowledge = dict["Engine", np.ndarray]
@@ -88,6 +73,7 @@ class Engine:
         self._signals: dict[Hashable, Signal] = {}
         self.words = WordBook(self.clocks, found)
         self._products: dict[Hashable, Groups] = {}
+        self._copies: dict[int, ThreadCopies] = {}
         self._bulk: dict[int, tuple[Groups, Groups]] = {}
         # What threads learnt of other worlds: component and epoch of the thread, what it learnt.
         self._learnt: list[tuple[int, int, dict[Engine, np.ndarray]]] = []
@@ -387,9 +373,12 @@ class Engine:
 
     # ---- copies of threads -----------------------------------------------------------------
 
-    def copies(self, thread: int) -> Groups:
+    def copies(self, thread: int) -> ThreadCopies:
         """Groups of the copies that the lanes of a warp begin for themselves."""
-        return self.products(("copies", thread))
+        found = self._copies.get(thread)
+        if found is None:
+            found = self._copies[thread] = ThreadCopies(self.clocks.component())
+        return found
 
     def thread_copy(self, thread: int, history: History, at: Any, does: Does, site: Any) -> None:
         """Lanes begin to copy: an access by the generic proxy that is over when they have
@@ -401,14 +390,15 @@ class Engine:
     def wait_copies(self, thread: int, pending: int) -> None:
         """Lanes wait until at most `pending` of their groups are open."""
         groups = self.copies(thread)
-        done = groups.closed - pending
-        self.clocks.complete(np.array([thread]), groups.component, done)
+        self.clocks.complete(np.array([thread]), groups.component, groups.over(pending))
 
-    def arrive_behind(self, thread: int, book: Book, count: int, site: Any) -> Arrival:
-        """Arrivals that come when all copies of these lanes so far are done, and publish them."""
-        arrival = book.intend(thread, count, site, ordered=False)
+    def arrive_behind(self, thread: int, also: int, book: Book, count: int, site: Any) -> Arrival:
+        """Arrivals of a warp (its lanes, and `also` the thread that acts alone) that come when all
+        copies of its lanes so far are done, and publish them."""
+        arrival = book.intend(thread, count, site, also, ordered=False)
         groups = self.copies(thread)
         arrival.known[: SEEN + 1, groups.component] = groups.epoch
+        groups.arrivals += 1
         return arrival
 
     # ---- bulk groups -----------------------------------------------------------------------
