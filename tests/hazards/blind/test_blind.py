@@ -28,7 +28,7 @@ BUGS = [bug for name in SETS for bug in listed(name)]
 
 
 def parameter(bug: dict[str, Any]) -> object:
-    """A fault as a parameter; one that is known to be missed has to stay so, or to lose its note."""
+    """A fault as a parameter. One with a note that it is missed has to stay so."""
     missed = bug.get("missed")
     marks = [pytest.mark.xfail(strict=True, reason=missed)] if missed else []
     return pytest.param(bug, id=bug["name"], marks=marks)
