@@ -39,7 +39,7 @@ cluster=False, advances=True]
     control.yield([])
   } {
     %r: i32@role = roles.replica()
-    %round: i32@role = roles.round() [ring=2, advances=True]
+    %round.1: i32@role = roles.round() [ring=2, advances=True]
     %slot.1: i32@role, %phase.1: i32@role = roles.position() [ring=1, stages=3, \
 cluster=False, advances=True]
     roles.skip(%bars, %bars, %z) [ring=1, stages=3, visits=True, steps=(0,), ordered=False, \
