@@ -141,10 +141,9 @@ class Others:
         """The latest phase that a barrier can be in. Bytes are counted for the first one only: as
         many as its arrivals announce at least."""
         barrier, phase = self.machine.instance.barriers[at], self._number(at, PHASE)
-        missing = self._number(at, PENDING) - self.arrivals[at]
-        if barrier.cluster:
-            lengths = self.machine.lengths
-            missing -= sum(self.at[w] == lengths[w] for w in barrier.cluster)
+        lengths = self.machine.lengths
+        ended = sum(self.at[w] == lengths[w] for w in barrier.cluster)  # come to every phase
+        missing = self._number(at, PENDING) - self.arrivals[at] - ended
         if missing > 0:
             return phase
         # Arrivals that the phase takes of those that announce bytes, the fewest of them.
@@ -153,7 +152,7 @@ class Others:
         size = sum(sorted(announced)[:count]) if count > 0 else 0
         if self.bytes[at] < self._number(at, BYTES) + size:
             return phase
-        return phase + 1 + -missing // barrier.arrivals
+        return phase + 1 + -missing // max(1, barrier.arrivals - ended)
 
     def _passes(self, warp: int, step: Step) -> bool:
         """Whether a warp may go beyond a step; notes what it does by it."""
