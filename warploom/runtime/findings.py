@@ -35,7 +35,7 @@ class Finding:
             "code": report.code,
             "title": listed.title if listed else report.message,
             "message": report.message,
-            "spans": [_span(s) for s in report.spans],
+            "spans": [span_json(s) for s in report.spans],
             "facts": {"notes": list(report.notes), **report.facts},
             "hint": report.hint,
             "seed": self.seed,
@@ -52,7 +52,8 @@ def _shown(finding: Finding, ansi: bool) -> str:
     return f"{text}\n  = first shown by seed {finding.seed}: `warploom check … {again}`"
 
 
-def _span(span: Span) -> dict[str, Any]:
+def span_json(span: Span) -> dict[str, Any]:
+    """A place as plain data."""
     return {
         "file": span.file,
         "line": span.line,

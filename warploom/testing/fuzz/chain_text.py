@@ -5,6 +5,16 @@ from __future__ import annotations
 
 from warploom.testing.fuzz.chain import Chain, Link, Sink
 
+# The end of a file: it runs its kernel, and says what came out as it should.
+MAIN = (
+    'if __name__ == "__main__":',
+    "    held = inputs()",
+    "    LAUNCHER(**held)",
+    "    for name, wanted in expected(**held).items():",
+    "        print(name, np.array_equal(held[name], wanted, equal_nan=True))",
+    "",
+)
+
 NUMPY = {"i32": "np.int32", "f32": "np.float32", "bf16": "ml_dtypes.bfloat16"}
 
 
@@ -303,10 +313,5 @@ def _expected(chain: Chain) -> list[str]:
         '    return {"y": np.stack([np.stack(rows)] * GRID), **found}',
         "",
         "",
-        'if __name__ == "__main__":',
-        "    held = inputs()",
-        "    LAUNCHER(**held)",
-        "    for name, wanted in expected(**held).items():",
-        "        print(name, np.array_equal(held[name], wanted, equal_nan=True))",
-        "",
+        *MAIN,
     ]

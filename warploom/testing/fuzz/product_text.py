@@ -3,7 +3,7 @@ it should give, in NumPy. Knows not how it is run."""
 
 from __future__ import annotations
 
-from warploom.testing.fuzz.chain_text import indented
+from warploom.testing.fuzz.chain_text import MAIN, indented
 from warploom.testing.fuzz.product import DTYPES, Matrices
 
 NUMPY = {
@@ -184,10 +184,5 @@ def _data(made: Matrices) -> list[str]:
         f'    return {{"c": {kept}.astype(c.dtype)}}',
         "",
         "",
-        'if __name__ == "__main__":',
-        "    held = inputs()",
-        "    LAUNCHER(**held)",
-        "    for name, wanted in expected(**held).items():",
-        "        print(name, np.array_equal(held[name], wanted, equal_nan=True))",
-        "",
+        *MAIN,
     ]

@@ -14,6 +14,7 @@ from typing import Any
 
 from warploom.base.diagnostics import Report, Span
 from warploom.ir.kernel import Kernel
+from warploom.runtime.findings import span_json
 from warploom.sim.translate import Translator
 from warploom.testing.mutation.mutants import Mutant, altered, mutants_of
 from warploom.testing.mutation.trials import Trial, keys
@@ -53,17 +54,6 @@ class Verdict:
             "together": self.shown,
             "note": self.note,
         }
-
-
-def span_json(span: Span) -> dict[str, Any]:
-    """A span as findings have it."""
-    return {
-        "file": span.file,
-        "line": span.line,
-        "column": span.column,
-        "role": span.role,
-        "label": span.label,
-    }
 
 
 @dataclass(slots=True)
