@@ -48,6 +48,8 @@ def run_suite(
         limits.update(more)
         rows.append(check_rivals(row, name, head["machine"]))
         tell(f"  {describe_row(row)}")
+        if spent := row.get("seconds_of"):
+            tell("  seconds: " + ", ".join(f"{part} {value:g}" for part, value in spent.items()))
     geomean, worst = ratios(rows)
     good = sum(row["status"] == "ok" for row in rows)
     return {

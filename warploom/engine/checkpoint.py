@@ -46,6 +46,10 @@ class Checkpoint:
             return tokenizers.from_folder(self.path, settings, {**self.file.settings, **generation})
         return tokenizers.from_gguf(self.details, self.path)
 
+    def has(self, role: str) -> bool:
+        """Whether models of this family have a tensor of this role."""
+        return bool(configs.tensor_name(self.config.family, self.source, role))
+
     def shape(self, role: str, layer: int | None = None) -> tuple[int, ...]:
         """The shape of a tensor in the file. Raises ModelError E205 where it is missing."""
         name = configs.tensor_name(self.config.family, self.source, role, layer)

@@ -48,6 +48,14 @@ class ModelConfig:
     rotary_dim: int
     tied: bool
     rope_scaling: RopeScaling | None = None
+    head_norms: bool = False
+    """Whether queries and keys of a head are normalised before they turn."""
+    gated: bool = True
+    """Whether the MLP is silu(gate) · up, else gelu(up)."""
+    biases: bool = False
+    """Whether every matrix of a layer has a bias, and norms take the mean away and have one."""
+    parallel: bool = False
+    """Whether attention and MLP of a layer begin with the same stream."""
 
     @property
     def q_size(self) -> int:
@@ -67,10 +75,12 @@ class ModelConfig:
     @property
     def parameters(self) -> int:
         """Number of weights, a tied output head counted once."""
-        attention = self.hidden * (2 * self.q_size + 2 * self.kv_size)
-        layer = attention + 3 * self.hidden * self.feed_forward + 2 * self.hidden
+        qkv, up = self.q_size + 2 * self.kv_size, (1 + self.gated) * self.feed_forward
+        layer = self.hidden * (self.q_size + qkv + up + self.feed_forward + 2)
+        layer += 2 * self.head_dim * self.head_norms
+        layer += (qkv + up + 4 * self.hidden) * self.biases
         tables = self.vocabulary * self.hidden * (1 if self.tied else 2)
-        return self.layers * layer + tables + self.hidden
+        return self.layers * layer + tables + self.hidden * (1 + self.biases)
 
     def check(self, source: Path) -> None:
         """Raises ModelError E206 where the sizes contradict each other."""
@@ -116,7 +126,8 @@ def _llama3_frequencies(frequencies: np.ndarray, scaling: RopeScaling) -> np.nda
 
 # -- families --------------------------------------------------------------------------------------
 
-LAYER_TENSORS = ("attention_norm", "q", "k", "v", "attention_out", "ffn_norm", "gate", "up", "down")
+# Rows of q, k and v together, head by head, as GPT-NeoX stores them.
+FUSED = "qkv_by_heads"
 
 _GGUF_LLAMA = {
     "embedding": "token_embd.weight",
@@ -147,7 +158,34 @@ _HF_LLAMA = {
     "final_norm": "model.norm.weight",
     "head": "lm_head.weight",
 }
-FAMILIES = {"llama": {"gguf": _GGUF_LLAMA, "huggingface": _HF_LLAMA}}
+_HF_QWEN3 = {
+    **_HF_LLAMA,
+    "q_norm": "model.layers.{}.self_attn.q_norm.weight",
+    "k_norm": "model.layers.{}.self_attn.k_norm.weight",
+}
+_HF_NEOX = {
+    "embedding": "gpt_neox.embed_in.weight",
+    "attention_norm": "gpt_neox.layers.{}.input_layernorm.weight",
+    "attention_norm_bias": "gpt_neox.layers.{}.input_layernorm.bias",
+    FUSED: "gpt_neox.layers.{}.attention.query_key_value.weight",
+    FUSED + "_bias": "gpt_neox.layers.{}.attention.query_key_value.bias",
+    "attention_out": "gpt_neox.layers.{}.attention.dense.weight",
+    "out_bias": "gpt_neox.layers.{}.attention.dense.bias",
+    "ffn_norm": "gpt_neox.layers.{}.post_attention_layernorm.weight",
+    "ffn_norm_bias": "gpt_neox.layers.{}.post_attention_layernorm.bias",
+    "up": "gpt_neox.layers.{}.mlp.dense_h_to_4h.weight",
+    "up_bias": "gpt_neox.layers.{}.mlp.dense_h_to_4h.bias",
+    "down": "gpt_neox.layers.{}.mlp.dense_4h_to_h.weight",
+    "down_bias": "gpt_neox.layers.{}.mlp.dense_4h_to_h.bias",
+    "final_norm": "gpt_neox.final_layer_norm.weight",
+    "final_norm_bias": "gpt_neox.final_layer_norm.bias",
+    "head": "embed_out.weight",
+}
+FAMILIES = {
+    "llama": {"gguf": _GGUF_LLAMA, "huggingface": _HF_LLAMA},
+    "qwen3": {"huggingface": _HF_QWEN3},
+    "gpt_neox": {"huggingface": _HF_NEOX},
+}
 
 
 def tensor_name(family: str, source: str, role: str, layer: int | None = None) -> str:
@@ -158,7 +196,7 @@ def tensor_name(family: str, source: str, role: str, layer: int | None = None) -
 
 def from_gguf(metadata: dict[str, Any], tensors: dict[str, Any], source: Path) -> ModelConfig:
     """Reads the configuration from GGUF metadata. `tensors` maps names to table lines."""
-    family = _known_family(metadata.get("general.architecture"), source)
+    family = _known_family(metadata.get("general.architecture"), "gguf", source)
 
     def value(key: str, default: Any = None) -> Any:
         found = metadata.get(f"{family}.{key}", default)
@@ -210,27 +248,56 @@ def _gguf_scaling(
 
 def from_huggingface(settings: dict[str, Any], source: Path) -> ModelConfig:
     """Reads the configuration from the contents of a `config.json`."""
-    family = _known_family(settings.get("model_type"), source)
+    family = _known_family(settings.get("model_type"), "huggingface", source)
+    read = _neox if family == "gpt_neox" else _llama
+    config = read(family, _Settings(settings, source))
+    config.check(source)
+    return config
 
-    def value(key: str, default: Any = None) -> Any:
-        found = settings.get(key)
+
+class _Settings:
+    """The contents of a `config.json`, asked for by key."""
+
+    def __init__(self, found: dict[str, Any], source: Path) -> None:
+        self.source = source
+        self._found = found
+
+    def __call__(self, key: str, default: Any = None) -> Any:
+        """The value of a key. Raises ModelError E206 where it is neither there nor usual."""
+        found = self._found.get(key)
         found = default if found is None else found
         if found is None:
-            raise _unsupported(source, f"config.json lacks `{key}`")
+            raise _unsupported(self.source, f"config.json lacks `{key}`")
         return found
 
-    for key in ("attention_bias", "mlp_bias"):
-        if settings.get(key):
-            raise _unsupported(source, f"`{key}` is true")
-    if value("hidden_act", "silu") != "silu":
-        raise _unsupported(source, f"the activation is `{settings['hidden_act']}`")
+    def refuse(self, **wanted: Any) -> None:
+        """Raises ModelError E206 where a key has another value than the one that is supported."""
+        for key, value in wanted.items():
+            found = self(key, value)
+            if found != value:
+                shown = str(found).lower() if isinstance(found, bool) else f"`{found}`"
+                raise _unsupported(self.source, f"`{key}` is {shown}")
+
+    @property
+    def name(self) -> str:
+        """What the model calls itself, else the folder's name."""
+        return str(self._found.get("_name_or_path") or self.source.name)
+
+    @property
+    def rope(self) -> dict[str, Any]:
+        """transformers 5 keeps what older files say in `rope_theta` and `rope_scaling` in one
+        place."""
+        return self._found.get("rope_parameters") or self._found.get("rope_scaling") or {}
+
+
+def _llama(family: str, value: _Settings) -> ModelConfig:
+    """Llama and Qwen3: RMSNorm, rotary halves, grouped heads, gated MLP, no biases."""
+    value.refuse(attention_bias=False, mlp_bias=False, use_sliding_window=False, hidden_act="silu")
     heads, hidden = int(value("num_attention_heads")), int(value("hidden_size"))
     head_dim = int(value("head_dim", hidden // max(1, heads)))
-    # transformers 5 keeps what older files say in `rope_theta` and `rope_scaling` in one place.
-    rope = settings.get("rope_parameters") or settings.get("rope_scaling") or {}
-    config = ModelConfig(
+    return ModelConfig(
         family=family,
-        name=str(settings.get("_name_or_path") or source.name),
+        name=value.name,
         layers=int(value("num_hidden_layers")),
         hidden=hidden,
         heads=heads,
@@ -240,14 +307,42 @@ def from_huggingface(settings: dict[str, Any], source: Path) -> ModelConfig:
         vocabulary=int(value("vocab_size")),
         context=int(value("max_position_embeddings")),
         norm_eps=float(value("rms_norm_eps")),
-        rope_base=float(rope.get("rope_theta") or value("rope_theta", 10000.0)),
+        rope_base=float(value.rope.get("rope_theta") or value("rope_theta", 10000.0)),
         rope_style="half",
         rotary_dim=head_dim,
         tied=bool(value("tie_word_embeddings", False)),
-        rope_scaling=_huggingface_scaling(rope, source),
+        rope_scaling=_huggingface_scaling(value.rope, value.source),
+        head_norms=family == "qwen3",
     )
-    config.check(source)
-    return config
+
+
+def _neox(family: str, value: _Settings) -> ModelConfig:
+    """GPT-NeoX and Pythia: LayerNorm, biases, rotary halves of a part of a head, plain MLP."""
+    value.refuse(attention_bias=True, hidden_act="gelu")
+    heads, hidden = int(value("num_attention_heads")), int(value("hidden_size"))
+    head_dim = hidden // max(1, heads)
+    share = float(value.rope.get("partial_rotary_factor") or value("rotary_pct", 0.25))
+    return ModelConfig(
+        family=family,
+        name=value.name,
+        layers=int(value("num_hidden_layers")),
+        hidden=hidden,
+        heads=heads,
+        kv_heads=heads,
+        head_dim=head_dim,
+        feed_forward=int(value("intermediate_size")),
+        vocabulary=int(value("vocab_size")),
+        context=int(value("max_position_embeddings")),
+        norm_eps=float(value("layer_norm_eps", 1e-5)),
+        rope_base=float(value.rope.get("rope_theta") or value("rotary_emb_base", 10000.0)),
+        rope_style="half",
+        rotary_dim=int(head_dim * share),
+        tied=bool(value("tie_word_embeddings", False)),
+        rope_scaling=_huggingface_scaling(value.rope, value.source),
+        gated=False,
+        biases=True,
+        parallel=bool(value("use_parallel_residual", True)),
+    )
 
 
 def _huggingface_scaling(rope: dict[str, Any], source: Path) -> RopeScaling | None:
@@ -267,14 +362,15 @@ def _huggingface_scaling(rope: dict[str, Any], source: Path) -> RopeScaling | No
     raise _unsupported(source, f"rotary scaling of type `{kind}`")
 
 
-def _known_family(name: Any, source: Path) -> str:
-    if name in FAMILIES:
+def _known_family(name: Any, format: str, source: Path) -> str:
+    known = sorted(family for family, names in FAMILIES.items() if format in names)
+    if name in known:
         return name
     shown = f"`{name}`" if name else "not stated"
     raise refuse(
         "E203",
         f"the architecture of {source.name} is {shown}, which this version does not run",
-        notes=[f"file: {source}", "known architectures: " + ", ".join(sorted(FAMILIES))],
+        notes=[f"file: {source}", "known architectures: " + ", ".join(known)],
         hint="`warploom models list` names models that run",
     )
 

@@ -24,6 +24,7 @@ MAGIC = b"WLPACKED"
 SCHEMA = 1
 _ALIGNED = 4096
 _ARRAYS = ("packed", "embedding", "norms", "frequencies")
+_OPTIONAL = ("q_norm", "k_norm", "qkv_bias", "out_bias", "up_bias", "down_bias", "norm_biases")
 _NAMES = {np.dtype(kind).name: name for name, kind in DTYPES.items()}
 
 
@@ -32,7 +33,8 @@ def save(path: Path, packed: Packed, place: Place) -> None:
 
     Raises ModelError E106 where it cannot be written.
     """
-    arrays = {name: place.read(getattr(packed.weights, name)) for name in _ARRAYS}
+    found = {name: getattr(packed.weights, name) for name in (*_ARRAYS, *_OPTIONAL)}
+    arrays = {name: place.read(array) for name, array in found.items() if array is not None}
     header = json.dumps(_header(packed.plan, arrays)).encode()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -74,7 +76,7 @@ def open_packed(path: Path, plan: token.Plan, place: Place) -> Packed:
             raise refuse("E201", f"{path} ends in `{name}`: {size:,} of {end:,} bytes are there")
         arrays[name] = np.memmap(path, kind, "r", start, tuple(shape))
         start = end
-    return Packed(plan, token.Weights(**{n: place.put(arrays[n]) for n in _ARRAYS}))
+    return Packed(plan, token.Weights(**{n: place.put(array) for n, array in arrays.items()}))
 
 
 def _header(plan: token.Plan, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -96,6 +98,10 @@ def _description(plan: token.Plan) -> dict[str, Any]:
     return {**asdict(plan.shape), "warps": plan.warps, **matrices}
 
 
+def _complete(names: set[str]) -> bool:
+    return {*_ARRAYS} <= names <= {*_ARRAYS, *_OPTIONAL}
+
+
 def _read_header(path: Path) -> tuple[dict[str, Any], int]:
     """The header, and where it ends."""
     if not path.is_file():
@@ -108,7 +114,7 @@ def _read_header(path: Path) -> tuple[dict[str, Any], int]:
         raise refuse("E202", f"{path} holds no packed weights")
     try:
         header = json.loads(text)
-        known = header["schema"] == SCHEMA and {*header["arrays"]} == {*_ARRAYS}
+        known = header["schema"] == SCHEMA and _complete({*header["arrays"]})
     except (ValueError, KeyError, TypeError) as why:
         raise refuse("E201", f"the header of {path} is damaged", notes=[str(why)]) from why
     if not known:

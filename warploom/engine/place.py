@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from warploom.runtime import driver, memory, places
+from warploom.runtime import arrays, driver, memory, places
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +28,17 @@ class Place:
         """The dtype of weights and cache unless another one is asked for."""
         return "bf16" if self.is_gpu else "f32"
 
-    def put(self, array: np.ndarray) -> Any:
-        """The array on this device."""
-        return memory.to_device(array, self.name) if self.is_gpu else array
+    def put(self, array: Any) -> Any:
+        """The array on this device; one that lies there stays as it is."""
+        if not self.is_gpu or arrays.read(array, "array").place == self.name:
+            return array
+        return memory.to_device(array, self.name)
 
     def zeros(self, shape: Sequence[int], dtype: Any) -> Any:
         """A new array of zeros."""
-        return self.put(np.zeros(tuple(shape), dtype))
+        if self.is_gpu:
+            return memory.device_zeros(tuple(shape), dtype, self.name)
+        return np.zeros(tuple(shape), dtype)
 
     def empty(self, shape: Sequence[int], dtype: Any) -> Any:
         """A new array with whatever its memory held."""

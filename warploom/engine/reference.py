@@ -1,12 +1,16 @@
-"""The Llama forward pass in plain NumPy, f32: what the kernels are measured against.
+"""The forward pass in plain NumPy, f32: what the kernels are measured against.
 
 Independent of kernels, runner and cache; whole sequences at once, causal attention, no chunks.
 """
 
+import math
+
 import numpy as np
 
 from warploom.engine.config import ModelConfig
-from warploom.engine.weights import Weights
+from warploom.engine.weights import LayerWeights, Weights
+
+Pair = tuple[np.ndarray, np.ndarray]
 
 
 def forward(
@@ -15,31 +19,64 @@ def forward(
     """Logits [last, vocabulary] after each of the `last` ids (all by default), in f32."""
     positions = np.arange(len(ids))
     angles = positions[:, None].astype(np.float32) * np.asarray(weights.frequencies)
-    cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]
+    turn = np.cos(angles)[:, None], np.sin(angles)[:, None]
     mask = np.where(positions[:, None] >= positions[None, :], 0.0, -np.inf).astype(np.float32)
     x = _f32(weights.embedding[np.asarray(ids)])
     for layer in weights.layers:
-        qkv = _norm(x, layer.attention_norm, config.norm_eps) @ _f32(layer.qkv).T
-        q, k, v = np.split(qkv, [config.q_size, config.q_size + config.kv_size], axis=1)
-        q, k, v = (part.reshape(len(ids), -1, config.head_dim) for part in (q, k, v))
-        q, k = (_rotate(part, cos, sin, config.rope_style) for part in (q, k))
-        mixed = _attend(q, k, v, mask, config.scale)
-        x = x + mixed @ _f32(layer.attention_out).T
-        gate, up = np.split(
-            _norm(x, layer.ffn_norm, config.norm_eps) @ _f32(layer.gate_up).T, 2, axis=1
-        )
-        x = x + (gate / (1 + np.exp(-gate)) * up) @ _f32(layer.down).T
+        attention = _attention(config, layer, x, turn, mask)
+        middle = x if config.parallel else x + attention
+        x = x + attention + _feed_forward(config, layer, middle)
     kept = x if last is None else x[len(ids) - last :]
-    return _norm(kept, weights.final_norm, config.norm_eps) @ _f32(weights.head).T
+    final = _norm(kept, weights.final_norm, config.norm_eps, weights.final_norm_bias)
+    return final @ _f32(weights.head).T
+
+
+def _attention(
+    config: ModelConfig, layer: LayerWeights, x: np.ndarray, turn: Pair, mask: np.ndarray
+) -> np.ndarray:
+    normed = _norm(x, layer.attention_norm, config.norm_eps, layer.attention_norm_bias)
+    qkv = _times(normed, layer.qkv, layer.qkv_bias)
+    q, k, v = np.split(qkv, [config.q_size, config.q_size + config.kv_size], axis=1)
+    q, k, v = (part.reshape(len(x), -1, config.head_dim) for part in (q, k, v))
+    if config.head_norms:
+        q = _norm(q, layer.q_norm, config.norm_eps)
+        k = _norm(k, layer.k_norm, config.norm_eps)
+    q, k = (_rotate(part, *turn, config.rope_style) for part in (q, k))
+    return _times(_attend(q, k, v, mask, config.scale), layer.attention_out, layer.out_bias)
+
+
+def _feed_forward(config: ModelConfig, layer: LayerWeights, x: np.ndarray) -> np.ndarray:
+    normed = _norm(x, layer.ffn_norm, config.norm_eps, layer.ffn_norm_bias)
+    up = _times(normed, layer.gate_up, layer.up_bias)
+    if config.gated:
+        gate, up = np.split(up, 2, axis=1)
+        up = gate / (1 + np.exp(-gate)) * up
+    else:
+        up = np.float32(0.5) * up * (1 + _erf(up * np.float32(math.sqrt(0.5))))
+    return _times(up, layer.down, layer.down_bias)
+
+
+_erf = np.vectorize(math.erf, otypes=[np.float32])
+
+
+def _times(x: np.ndarray, matrix: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
+    found = x @ _f32(matrix).T
+    return found if bias is None else found + bias
 
 
 def _f32(array: np.ndarray) -> np.ndarray:
     return array.astype(np.float32, copy=False)
 
 
-def _norm(x: np.ndarray, weight: np.ndarray, eps: float) -> np.ndarray:
+def _norm(
+    x: np.ndarray, weight: np.ndarray, eps: float, bias: np.ndarray | None = None
+) -> np.ndarray:
+    """RMSNorm; with a bias LayerNorm."""
+    if bias is not None:
+        x = x - np.mean(x, axis=-1, keepdims=True, dtype=np.float32)
     mean = np.mean(x * x, axis=-1, keepdims=True, dtype=np.float32)
-    return x / np.sqrt(mean + np.float32(eps)) * weight
+    found = x / np.sqrt(mean + np.float32(eps)) * weight
+    return found if bias is None else found + bias
 
 
 def _rotate(x: np.ndarray, cos: np.ndarray, sin: np.ndarray, style: str) -> np.ndarray:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from warploom.engine.cache import make_cache
+from warploom.engine.cache import Cache, make_cache
 from warploom.engine.config import ModelConfig
 from warploom.engine.place import Place
 from warploom.engine.step import Buffers, Launches, build_step
@@ -23,13 +23,19 @@ class Runner:
     """A decoder (see `generation.Decoder`) for one sequence at a time."""
 
     def __init__(
-        self, config: ModelConfig, weights: Weights, place: Place, dtype: str, context: int
+        self,
+        config: ModelConfig,
+        weights: Weights,
+        place: Place,
+        dtype: str,
+        context: int,
+        cache: Cache | None = None,
     ) -> None:
         self.config = config
         self.context = context
         self._place = place
         self._weights = weights
-        self._cache = make_cache(config, place, DTYPES[dtype], context)
+        self._cache = cache or make_cache(config, place, DTYPES[dtype], context)
         self._buffers = Buffers.make(config, place, CHUNK, context)
         self._steps: dict[tuple[int, int, int], _Step] = {}
         self._length = 0
@@ -92,6 +98,13 @@ class Runner:
             raise IndexError(f"the context of {self.context} tokens is full")
         self._step(0, 1, self._length + 1)()
         self._length += 1
+        self._best = None
+
+    def go_on(self, token: int, length: int) -> None:
+        """The next token stands behind `length` others, whose keys and values lie in the cache."""
+        self._length = length
+        self._place.write(self._buffers.token, np.array([token], np.int32))
+        self._follow()
         self._best = None
 
     @property

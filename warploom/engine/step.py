@@ -66,7 +66,7 @@ class Buffers:
             normed=rows(config.hidden),
             qkv=rows(config.q_size + 2 * config.kv_size),
             mixed=rows(config.q_size),
-            gate_up=rows(2 * config.feed_forward),
+            gate_up=rows((1 + config.gated) * config.feed_forward),
             gated=rows(config.feed_forward),
             logits=logits,
             partial=attention.workspace(chunk, config.heads, config.head_dim, context, like=logits),
@@ -112,7 +112,13 @@ def build_step(
     for index, layer in enumerate(weights.layers):
         keys, values = cache.keys[index][:rows], cache.values[index][:rows]
         _attention(launches, config, layer, weights, buffers, (keys, values), positions, stream)
-        _feed_forward(launches, config, layer, buffers, stream)
+        if config.parallel:  # both halves begin with the same stream
+            _gated(launches, config, layer, buffers, stream)
+            _attention_out(launches, layer, buffers, stream)
+        else:
+            _attention_out(launches, layer, buffers, stream)
+            _gated(launches, config, layer, buffers, stream)
+        _down(launches, layer, buffers, stream)
     if heads:
         _head(launches, config, weights, buffers, stream[count - heads :], heads)
     if own_state:
@@ -130,15 +136,19 @@ def _attention(
     positions: Any,
     stream: Any,
 ) -> None:
-    """stream += attention_out(attention(norm(stream)))"""
+    """mixed = attention(norm(stream))"""
     count, dim, both = stream.shape[0], config.head_dim, config.q_size + config.kv_size
     normed, qkv, mixed = buffers.normed[:count], buffers.qkv[:count], buffers.mixed[:count]
     heads = qkv.reshape(count, -1, dim)
     # Queries and keys lie side by side and turn by the same angles: one launch for both.
     turning = heads[:, : both // dim]
     q, k, v = heads[:, : config.heads], turning[:, config.heads :], heads[:, both // dim :]
-    launches.add(norm.rms_norm, stream, layer.attention_norm, normed, config.norm_eps)
-    launches.add(linear.linear, normed, layer.qkv, qkv)
+    _norm(launches, config, stream, layer.attention_norm, layer.attention_norm_bias, normed)
+    launches.add(linear.linear, normed, layer.qkv, qkv, layer.qkv_bias)
+    if config.head_norms:
+        for token in range(count):
+            launches.add(norm.rms_norm, q[token], layer.q_norm, q[token], config.norm_eps)
+            launches.add(norm.rms_norm, k[token], layer.k_norm, k[token], config.norm_eps)
     launches.add(
         rope.rope, turning, positions, weights.frequencies, turning, style=config.rope_style
     )
@@ -147,19 +157,42 @@ def _attention(
         attention.decode, q, *cache, positions, mixed.reshape(count, config.heads, dim),
         config.scale, partial=buffers.partial,
     )  # fmt: skip
-    launches.add(linear.linear, mixed, layer.attention_out, stream, residual=stream)
 
 
-def _feed_forward(
+def _attention_out(launches: Launches, layer: LayerWeights, buffers: Buffers, stream: Any) -> None:
+    """stream += attention_out(mixed)"""
+    mixed = buffers.mixed[: stream.shape[0]]
+    launches.add(linear.linear, mixed, layer.attention_out, stream, layer.out_bias, residual=stream)
+
+
+def _gated(
     launches: Launches, config: ModelConfig, layer: LayerWeights, buffers: Buffers, stream: Any
 ) -> None:
-    """stream += down(silu(gate) * up)"""
+    """gated = silu(gate) * up, or gelu(up), of norm(stream)"""
     count, wide = stream.shape[0], config.feed_forward
     normed, gate_up, gated = buffers.normed[:count], buffers.gate_up[:count], buffers.gated[:count]
-    launches.add(norm.rms_norm, stream, layer.ffn_norm, normed, config.norm_eps)
-    launches.add(linear.linear, normed, layer.gate_up, gate_up)
-    launches.add(activation.silu_mul, gate_up[:, :wide], gate_up[:, wide:], gated)
-    launches.add(linear.linear, gated, layer.down, stream, residual=stream)
+    _norm(launches, config, stream, layer.ffn_norm, layer.ffn_norm_bias, normed)
+    launches.add(linear.linear, normed, layer.gate_up, gate_up, layer.up_bias)
+    if config.gated:
+        launches.add(activation.silu_mul, gate_up[:, :wide], gate_up[:, wide:], gated)
+    else:
+        launches.add(activation.gelu, gate_up, gated)
+
+
+def _down(launches: Launches, layer: LayerWeights, buffers: Buffers, stream: Any) -> None:
+    """stream += down(gated)"""
+    gated = buffers.gated[: stream.shape[0]]
+    launches.add(linear.linear, gated, layer.down, stream, layer.down_bias, residual=stream)
+
+
+def _norm(
+    launches: Launches, config: ModelConfig, x: Any, weight: Any, bias: Any, out: Any
+) -> None:
+    """RMSNorm, or LayerNorm where the model has biases."""
+    if bias is None:
+        launches.add(norm.rms_norm, x, weight, out, config.norm_eps)
+    else:
+        launches.add(norm.layer_norm, x, weight, bias, out, config.norm_eps)
 
 
 def _head(
@@ -172,7 +205,7 @@ def _head(
 ) -> None:
     """Logits of `heads` tokens, and the best next token after the last one."""
     normed, logits = buffers.normed[:heads], buffers.logits[:heads]
-    launches.add(norm.rms_norm, stream, weights.final_norm, normed, config.norm_eps)
+    _norm(launches, config, stream, weights.final_norm, weights.final_norm_bias, normed)
     launches.add(linear.linear, normed, weights.head, logits)
     last = logits[heads - 1 :]
     launches.add(sampling.argmax, last, buffers.token, scratch=buffers.argmax)

@@ -35,6 +35,8 @@ def shape_of(config: ModelConfig) -> token.Shape:
         vocabulary=config.vocabulary,
         rotary_dim=config.rotary_dim,
         rope_style=config.rope_style,
+        parallel=config.parallel,
+        gated=config.gated,
     )
 
 
@@ -73,16 +75,31 @@ def pack(
         if progress:
             progress(number + 1, len(held.layers) + 1)
     token.packing.pack(plan, plan.head, place.put(held.head), packed)
-    norms = [norm for layer in held.layers for norm in (layer.attention_norm, layer.ffn_norm)]
-    weights = token.Weights(
-        packed=packed,
-        embedding=place.put(held.embedding),
-        norms=place.put(np.stack([*norms, held.final_norm])),
-        frequencies=place.put(held.frequencies),
-    )
+    vectors = {name: place.put(array) for name, array in _vectors(held).items()}
+    weights = token.Weights(packed=packed, embedding=place.put(held.embedding), **vectors)
     if progress:
         progress(len(held.layers) + 1, len(held.layers) + 1)
     return Packed(plan, weights)
+
+
+def _vectors(held: Weights) -> dict[str, np.ndarray]:
+    """Norms and biases of all layers, as far as the model has them."""
+
+    def in_turn(first: str, second: str, last: Any) -> np.ndarray:
+        rows = [getattr(layer, name) for layer in held.layers for name in (first, second)]
+        return np.stack([*rows, last])
+
+    found = {
+        "norms": in_turn("attention_norm", "ffn_norm", held.final_norm),
+        "frequencies": held.frequencies,
+    }
+    if held.final_norm_bias is not None:
+        found["norm_biases"] = in_turn("attention_norm_bias", "ffn_norm_bias", held.final_norm_bias)
+    for name in ("q_norm", "k_norm", "qkv_bias", "out_bias", "up_bias", "down_bias"):
+        rows = [getattr(layer, name) for layer in held.layers]
+        if rows[0] is not None:
+            found[name] = np.stack(rows)
+    return found
 
 
 class TokenRunner:

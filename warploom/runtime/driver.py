@@ -256,6 +256,13 @@ def copy_in(device: int, address: int, source: np.ndarray) -> None:
             call(done, f"copying {source.nbytes} bytes to GPU {device}")
 
 
+def clear(device: int, address: int, size: int) -> None:
+    """Zeros in GPU memory, behind earlier work of the default stream."""
+    if size:
+        with Current(device):
+            call(api().cuMemsetD8(address, 0, size), f"clearing {size} bytes of GPU {device}")
+
+
 def copy_out(device: int, address: int, target: np.ndarray) -> None:
     """Copy GPU memory to a C-contiguous host array, once all earlier work has ended."""
     if target.nbytes:

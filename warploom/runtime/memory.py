@@ -173,6 +173,13 @@ def device_empty(shape: int | tuple[int, ...], dtype: Any, device: int | str = 0
     return DeviceArray(memory, memory.address, element, extents, dlpack.contiguous(extents), device)
 
 
+def device_zeros(shape: int | tuple[int, ...], dtype: Any, device: int | str = 0) -> DeviceArray:
+    """As `device_empty`, with zeros."""
+    made = device_empty(shape, dtype, device)
+    driver.clear(made.device, made.address, made.nbytes)
+    return made
+
+
 def empty_like(like: Any, shape: tuple[int, ...], dtype: DType) -> Any:
     """A new contiguous array where `like` lives, of the library that it comes from: NumPy, torch or
     CuPy; else a NumPy array, or a `DeviceArray`. Nothing is written to it."""

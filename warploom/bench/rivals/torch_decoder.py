@@ -1,8 +1,9 @@
-"""The rival of the engine: one token of a Llama model in plain torch operations, in a CUDA graph.
+"""The rival of the engine: one token of a model in plain torch operations, in a CUDA graph.
 
 As a careful user would write it: fused projections, static key-value cache, scaled-dot-product
-attention with grouped heads, token and position on the device. `compiled` puts each layer and the
-head through torch.compile first.
+attention with grouped heads, token and position on the device. `compiled` puts the beginning, each
+layer and the head through torch.compile first. In float32 the same operations are what bf16 logits
+are held against.
 """
 
 from collections.abc import Callable
@@ -16,32 +17,55 @@ import torch.nn.functional as F
 from warploom.engine.config import ModelConfig
 from warploom.engine.weights import Weights
 
+Vector = torch.Tensor | None
+# A matrix-vector product becomes a reduction whose configuration is searched for, and the norms and
+# sums around it become part of it. Triton's products with one row, and cuBLAS's, are slower.
+OPTIONS = {"coordinate_descent_tuning": True}
 
-def tensor(array: np.ndarray, place: str) -> torch.Tensor:
-    """A NumPy array as a tensor, bf16 by its bits."""
+
+def tensor(array: Any, place: str) -> torch.Tensor:
+    """A NumPy array as a tensor, bf16 by its bits; a tensor as it is."""
+    if isinstance(array, torch.Tensor):
+        return array
     if array.dtype == ml_dtypes.bfloat16:
         return torch.from_numpy(array.view(np.int16)).to(place).view(torch.bfloat16)
     return torch.from_numpy(array).to(place)
 
 
 def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, style: str) -> torch.Tensor:
-    """Rotary embedding of [heads, dim]; all of `dim` is rotated."""
+    """Rotary embedding of [heads, dim]; columns behind the pairs stay."""
+    count = 2 * cos.shape[-1]
+    pairs, rest = x[..., :count].float(), x[..., count:]
     if style == "interleaved":
-        a, b = x.float().unflatten(-1, (-1, 2)).unbind(-1)
+        a, b = pairs.unflatten(-1, (-1, 2)).unbind(-1)
         turned = torch.stack((a * cos - b * sin, b * cos + a * sin), dim=-1).flatten(-2)
     else:
-        a, b = x.float().chunk(2, dim=-1)
+        a, b = pairs.chunk(2, dim=-1)
         turned = torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1)
-    return turned.to(x.dtype)
+    return torch.cat((turned.to(x.dtype), rest), dim=-1)
 
 
-def norm(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
-    """RMSNorm, summed in f32."""
+def norm(x: torch.Tensor, weight: torch.Tensor, bias: Vector, eps: float) -> torch.Tensor:
+    """RMSNorm, or LayerNorm where there is a bias, summed in f32."""
+    if bias is not None:
+        return F.layer_norm(x.float(), (x.shape[-1],), weight.float(), bias.float(), eps).to(
+            x.dtype
+        )
     return F.rms_norm(x.float(), (x.shape[-1],), weight.float(), eps).to(x.dtype)
 
 
+def forget() -> None:
+    """Gives back what was compiled for earlier models, and memory that nothing uses."""
+    torch._dynamo.reset()
+    torch.cuda.empty_cache()
+
+
 class TorchDecoder:
-    """One sequence; `step` appends the token that it holds and picks the next one."""
+    """One sequence; `step` appends the token that it holds and picks the next one.
+
+    `whole`: attention reads every row of the cache and needs no mask, which is right for the last
+    token of the context and as fast as torch can be there.
+    """
 
     def __init__(
         self,
@@ -50,26 +74,40 @@ class TorchDecoder:
         context: int,
         compiled: bool,
         place: str = "cuda",
+        whole: bool = False,
     ) -> None:
         self.config = config
         self.layers = [
-            {name: tensor(array, place) for name, array in vars(layer).items()}
+            {name: tensor(a, place) for name, a in vars(layer).items() if a is not None}
             for layer in weights.layers
         ]
         self.embedding = tensor(weights.embedding, place)
         self.head_weight = self.embedding if config.tied else tensor(weights.head, place)
         self.final_norm = tensor(weights.final_norm, place)
+        bias = weights.final_norm_bias
+        self.final_norm_bias = None if bias is None else tensor(bias, place)
         self.frequencies = tensor(weights.frequencies, place)
-        shape = (config.layers, 2, 1, config.kv_heads, context, config.head_dim)
+        # Rows of a position beside each other, as in a cache of pages.
+        shape = (config.layers, 2, context, config.kv_heads, config.head_dim)
         self.cache = torch.zeros(shape, dtype=self.embedding.dtype, device=place)
-        self.slots = torch.arange(context, device=place)
+        self.slots = None if whole else torch.arange(context, device=place)
         self.token = torch.zeros(1, dtype=torch.long, device=place)
         self.position = torch.zeros(1, dtype=torch.long, device=place)
         self.logits = torch.zeros(config.vocabulary, dtype=torch.float32, device=place)
-        wrap: Callable[[Any], Any] = torch.compile if compiled else lambda function: function
+        wrap: Callable[[Any], Any] = lambda function: function  # noqa: E731
+        if compiled:
+            wrap = lambda f: torch.compile(f, dynamic=False, options=OPTIONS)  # noqa: E731
+        self._begin = wrap(self._plain_begin)
         self._layer = wrap(self._plain_layer)
         self._head = wrap(self._plain_head)
         self._graph: torch.cuda.CUDAGraph | None = None
+
+    def _plain_begin(
+        self, token: torch.Tensor, position: torch.Tensor, slots: Vector
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, Vector]:
+        angles = position.float() * self.frequencies
+        mask = None if slots is None else (slots <= position)[None, None, None]
+        return self.embedding[token], angles.cos(), angles.sin(), mask
 
     def _plain_layer(
         self,
@@ -79,36 +117,81 @@ class TorchDecoder:
         position: torch.Tensor,
         cos: torch.Tensor,
         sin: torch.Tensor,
-        mask: torch.Tensor,
+        mask: Vector,
+    ) -> torch.Tensor:
+        c, eps = self.config, self.config.norm_eps
+        attention = self._attention(x, w, cache, position, cos, sin, mask)
+        middle = x if c.parallel else x + attention
+        normed = norm(middle, w["ffn_norm"], w.get("ffn_norm_bias"), eps)
+        up = linear(normed, w["gate_up"], w.get("up_bias"))
+        if c.gated:
+            gate, up = up.chunk(2, dim=-1)
+            up = F.silu(gate) * up
+        else:
+            up = F.gelu(up)
+        down = linear(up, w["down"], w.get("down_bias"))
+        return x + attention + down if c.parallel else middle + down
+
+    def _attention(
+        self,
+        x: torch.Tensor,
+        w: dict[str, torch.Tensor],
+        cache: torch.Tensor,
+        position: torch.Tensor,
+        cos: torch.Tensor,
+        sin: torch.Tensor,
+        mask: Vector,
     ) -> torch.Tensor:
         c = self.config
-        qkv = F.linear(norm(x, w["attention_norm"], c.norm_eps), w["qkv"])
+        normed = norm(x, w["attention_norm"], w.get("attention_norm_bias"), c.norm_eps)
+        qkv = linear(normed, w["qkv"], w.get("qkv_bias"))
         q, k, v = qkv.view(-1, c.head_dim).split([c.heads, c.kv_heads, c.kv_heads])
+        if c.head_norms:
+            q = norm(q, w["q_norm"], None, c.norm_eps)
+            k = norm(k, w["k_norm"], None, c.norm_eps)
         q = rotate(q, cos, sin, c.rope_style)
         k = rotate(k, cos, sin, c.rope_style)
-        cache[0].index_copy_(2, position, k[None, :, None])
-        cache[1].index_copy_(2, position, v[None, :, None])
+        cache[0][position] = k[None]
+        cache[1][position] = v[None]
+        keys, values = (part.transpose(0, 1)[None] for part in cache)
         mixed = F.scaled_dot_product_attention(
-            q[None, :, None], cache[0], cache[1], attn_mask=mask, scale=c.scale, enable_gqa=True
+            q[None, :, None],
+            keys,
+            values,
+            attn_mask=mask,
+            scale=c.scale,
+            enable_gqa=c.heads != c.kv_heads,
         )
-        x = x + F.linear(mixed.reshape(1, -1), w["attention_out"])
-        gate, up = F.linear(norm(x, w["ffn_norm"], c.norm_eps), w["gate_up"]).chunk(2, dim=-1)
-        return x + F.linear(F.silu(gate) * up, w["down"])
+        return linear(mixed.reshape(1, -1), w["attention_out"], w.get("out_bias"))
 
-    def _plain_head(self, x: torch.Tensor) -> torch.Tensor:
-        return F.linear(norm(x, self.final_norm, self.config.norm_eps), self.head_weight)[0].float()
+    def _plain_head(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        normed = norm(x, self.final_norm, self.final_norm_bias, self.config.norm_eps)
+        logits = F.linear(normed, self.head_weight)[0].float()
+        return logits, logits.argmax().view(1)
 
     def eager(self) -> None:
         """One step, operation by operation."""
-        x = self.embedding[self.token]
-        angles = self.position.float() * self.frequencies
-        cos, sin = angles.cos(), angles.sin()
-        mask = (self.slots <= self.position)[None, None, None]
+        x, cos, sin, mask = self._begin(self.token, self.position, self.slots)
         for w, cache in zip(self.layers, self.cache, strict=True):
             x = self._layer(x, w, cache, self.position, cos, sin, mask)
-        self.logits.copy_(self._head(x))
-        self.token.copy_(self.logits.argmax().view(1))
+        logits, best = self._head(x)
+        self.logits.copy_(logits)
+        self.token.copy_(best)
         self.position += 1
+
+    def exact(self, token: int, position: int, cache: torch.Tensor) -> torch.Tensor:
+        """Logits after a token in float32, over the same weights and a cache [layers, 2, context,
+        kv_heads, head_dim] that stays as it is; one layer in float32 at a time."""
+        place = self.embedding.device
+        at = torch.tensor([position], device=place)
+        given = torch.tensor([token], device=place)
+        x, cos, sin, mask = self._plain_begin(given, at, self.slots)
+        x = x.float()
+        for w, rows in zip(self.layers, cache, strict=True):
+            wide = {name: a.float() for name, a in w.items()}
+            x = self._plain_layer(x, wide, rows.float(), at, cos, sin, mask)
+        normed = norm(x, self.final_norm, self.final_norm_bias, self.config.norm_eps)
+        return F.linear(normed, self.head_weight.float())[0]
 
     def capture(self) -> None:
         """Record the step as a CUDA graph."""
@@ -117,6 +200,7 @@ class TorchDecoder:
             side = torch.cuda.Stream()
             with torch.cuda.stream(side):
                 for _ in range(3):
+                    self.position.zero_()
                     self.eager()
             torch.cuda.synchronize()
             self._graph = torch.cuda.CUDAGraph()
@@ -140,3 +224,8 @@ class TorchDecoder:
     def wait(self) -> None:
         """Until all steps are done."""
         torch.cuda.synchronize()
+
+
+def linear(x: torch.Tensor, weight: torch.Tensor, bias: Vector) -> torch.Tensor:
+    """A product with bf16 weights; a bias in f32 is added in the dtype of the weights."""
+    return F.linear(x, weight, None if bias is None else bias.to(weight.dtype))

@@ -1,95 +1,132 @@
-"""Suite `decode`: a token of a whole model in one launch, at a position far into the context.
+"""Suite `decode`: a token of a whole model in one launch, at the end of its context.
 
-Weights are random, in the shapes of real models. Rivals hold the same weights: `unfused` is our own
-kernels, one launch an operation, in a graph; `compiled` is torch.compile in a CUDA graph. Both have
-one sequence, so rows of a batch have no rival: they are compared with the row of one sequence. The
-limit is one read of the same weights and caches, in the same rounds.
+Weights are random, in the shapes of real models, and made where they are used. Rivals hold the same
+weights: `unfused` is our own kernels, one launch an operation, in a graph; `compiled` is
+torch.compile in a CUDA graph. Both have one sequence; rows of a batch are compared with the row of
+one sequence instead (`batch_cost`: their time without that of the added keys and values, over that
+of one). The limit is one read of the same weights and caches, in the same rounds.
 """
 
+import gc
 import importlib
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from warploom.bench import decode_models, machine
 from warploom.bench.case import Context
-from warploom.bench.decode_models import MODELS
+from warploom.bench.decode_models import HostRandom, Random
 from warploom.bench.kernel import stream_rows
 from warploom.bench.measure import alternate, seconds, summary
 from warploom.bench.record import Row
+from warploom.engine.cache import Cache
 from warploom.engine.config import ModelConfig
 from warploom.engine.place import Place, choose
 from warploom.engine.reference import forward
 from warploom.engine.runner import Runner
 from warploom.engine.token_runner import PAGE, Packed, pack
-from warploom.engine.weights import LayerWeights, Weights
+from warploom.engine.weights import Weights, moved
 from warploom.kernels import token
 
 DEVICE = "gpu"
-LIMIT_S = 900.0
+LIMIT_S = 300.0
+TOGETHER = True
+MEASURED = ("llama-3.2-1b", "llama-2-7b", "llama-3.1-8b", "qwen3-8b", "pythia-2.8b", "pythia-6.9b")
 # (context, batch) of every model, and longer ones where keys and values weigh.
 _USUAL = ((1024, 1), (1024, 8))
 _LONG = {"llama-2-7b": 16384, "llama-3.1-8b": 16384}
-STRETCH, ROUNDS, CHECKED, REPEATS = 16, 15, 4, 20
+STRETCH, ROUNDS, CHECKED, REPEATS = 16, 15, 4, 10
 # Between two correct bf16 computations of a model lie errors of some hundredths.
 TOLERANCE = 0.06
 _PIECE, _STAGES = 8192, 12  # of the reading kernel: 16 KB a copy
+_FIRST = 5  # the token of the first column
 
 
 def cases(device: str) -> list[str]:
     """The rows of the suite; on the simulator, those of a tiny model."""
     if device == "sim":
         return ["tiny/ctx64/b1", "tiny/ctx64/b2"]
-    found = [
-        f"{name}/ctx{context}/b{batch}"
-        for name in MODELS
-        if name != "tiny"
-        for context, batch in _USUAL
-    ]
-    return [*found, *(f"{name}/ctx{context}/b1" for name, context in _LONG.items())]
+    found: list[str] = []
+    for name in MEASURED:
+        found += [f"{name}/ctx{context}/b{batch}" for context, batch in _USUAL]
+        if name in _LONG:
+            found.append(f"{name}/ctx{_LONG[name]}/b1")
+    return found
 
 
 def measure(case: str, context: Context) -> Row:
     """One row: milliseconds a token."""
     name, length, batch = case.split("/")
-    config = decode_models.config_of(name, int(length.removeprefix("ctx")))
     count = int(batch.removeprefix("b"))
-    place = choose(context.device)
-    held = decode_models.weights_of(config, context.seed)
-    ours = Ours.make(config, held, place, count, context.seed)
-    row = Row(case, "ms", "lower", limit="read", rounds=ROUNDS if place.is_gpu else 3)
+    parts = Parts()
+    with parts("weights"):
+        model = hold(name, choose(context.device), context.seed)
+    config = decode_models.config_of(name, int(length.removeprefix("ctx")))
+    with parts("kernel"):
+        ours = Ours.make(config, model, count)
+        ours.once()
+    with parts("rivals"):
+        rivals = _rivals(ours) if count == 1 else {}
+    row = Row(case, "ms", "lower", limit="read", rounds=ROUNDS if model.place.is_gpu else 3)
     row.config = {"dtype": "bf16", "blocks": ours.plan.blocks, "warps": ours.plan.warps}
-    row.error = ours.error(held, context.seed)
-    row.extra = {
-        "bytes": decode_models.bytes_of(config, config.context, count),
-        "launches": 1,
-        "identical_runs": ours.identical(REPEATS if place.is_gpu else 2),
-        "logit_error": row.error,
-    }
-    if not row.error <= TOLERANCE:
-        row.status, row.note = "wrong", f"logits off by {row.error:.3g} of their norm"
-        return row
-    if not row.extra["identical_runs"]:
-        row.status, row.note = "wrong", "two runs of one token differ"
-        return row
-    contestants = {"ours": ours.stretch}
-    if place.is_gpu:
-        contestants["read"] = ours.read
-    if count == 1:
-        contestants |= _rivals(config, held, place)
-    samples = alternate(contestants, row.rounds)
-    row.clock_mhz = machine.clock_mhz() if place.is_gpu else None
-    row.ours, row.spread = summary(samples.pop("ours"))
-    if place.is_gpu:
-        best = min(samples.pop("read"))
-        row.of_limit = round(best / row.ours, 4)
-        row.extra["read_ms"] = round(best, 4)
-        rate = row.extra["bytes"] / best / 1e9
-        context.limits["read"] = {"value": round(rate, 3), "unit": "TB/s"}
-    row.rivals = {rival: summary(values)[0] for rival, values in samples.items()}
+    with parts("check"):
+        _judge(row, ours, rivals, context.seed)
+    if row.status == "ok":
+        with parts("measure"):
+            _time(row, ours, rivals, context)
+    row.extra["seconds_of"] = parts.seconds
     return row
+
+
+@dataclass
+class Parts:
+    """Where the seconds of a row go."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        """Counts what happens inside."""
+        began = time.perf_counter()
+        yield
+        self.seconds[name] = round(time.perf_counter() - began, 1)
+
+
+@dataclass
+class Held:
+    """A model's weights on a device, as they are and packed."""
+
+    name: str
+    place: Place
+    seed: int
+    random: Random
+    weights: Weights
+    packed: Packed
+
+
+_held: list[Held] = []
+
+
+def hold(name: str, place: Place, seed: int) -> Held:
+    """The weights of a model; those of another one are given back."""
+    if _held and (_held[0].name, _held[0].place, _held[0].seed) == (name, place, seed):
+        return _held[0]
+    _held.clear()
+    gc.collect()
+    random: Random = HostRandom(seed)
+    if place.is_gpu:
+        importlib.import_module("warploom.bench.rivals.torch_decoder").forget()
+        torch_weights = importlib.import_module("warploom.bench.rivals.torch_weights")
+        random = torch_weights.TorchRandom(seed, f"cuda:{place.name.removeprefix('gpu:')}")
+    config = decode_models.config_of(name, PAGE)
+    weights = decode_models.weights_of(config, random, seed)
+    _held.append(Held(name, place, seed, random, weights, pack(config, weights, place, "bf16")))
+    return _held[0]
 
 
 @dataclass
@@ -97,51 +134,59 @@ class Ours:
     """A model in the token kernel, `count` sequences that have STRETCH tokens left."""
 
     config: ModelConfig
-    place: Place
-    packed: Packed
+    model: Held
     cache: token.Cache
     columns: token.Columns
     work: token.Workspace
     launch: Callable[[], object]
+    reading: Callable[[], object] | None = None
 
     @classmethod
-    def make(
-        cls, config: ModelConfig, held: Weights, place: Place, count: int, seed: int
-    ) -> "Ours":
-        """Packed weights and full caches on a device."""
-        packed = pack(config, held, place, "bf16")
+    def make(cls, config: ModelConfig, model: Held, count: int) -> "Ours":
+        """Full caches on the device of the weights."""
+        place, packed = model.place, model.packed
         pages = config.context // PAGE
         shape = (config.layers, count * pages, PAGE, config.kv_heads, config.head_dim)
         cache = token.Cache(
-            keys=place.put(decode_models.filled(shape, seed)),
-            values=place.put(decode_models.filled(shape, seed + 1)),
+            keys=model.random.matrix(*shape, scale=decode_models.KEYS),
+            values=model.random.matrix(*shape),
             pages=place.put(np.arange(count * pages, dtype=np.int32).reshape(count, pages)),
         )
-        columns = token.Columns(
-            *(place.put(np.arange(count, dtype=np.int32) % n) for n in (7, 1, count + 1))
-        )
+        columns = token.Columns(*(place.put(np.arange(count, dtype=np.int32)) for _ in range(3)))
         work = token.Workspace.make(packed.plan, count, config.context, place.zeros)
         made = token.call(
             packed.plan, packed.weights, cache, columns, work,
             eps=config.norm_eps, scale=config.scale,
         )  # fmt: skip
         launch = made.launcher.bound(*made.args, **made.kwargs)
-        return cls(config, place, packed, cache, columns, work, launch)
+        return cls(config, model, cache, columns, work, launch)
+
+    @property
+    def place(self) -> Place:
+        """Where all of it lies."""
+        return self.model.place
 
     @property
     def plan(self) -> token.Plan:
         """How the model is dealt to blocks."""
-        return self.packed.plan
+        return self.model.packed.plan
 
     def begin(self, position: int) -> None:
         """Every column goes on from a position, each with a token of its own."""
         count = self.columns.count
-        self.place.write(self.columns.ids, np.arange(count, dtype=np.int32) + 5)
+        self.place.write(self.columns.ids, np.arange(count, dtype=np.int32) + _FIRST)
         self.place.write(self.columns.positions, np.full(count, position, np.int32))
 
     def wait(self) -> np.ndarray:
         """The next tokens, once all launches are done."""
         return self.place.read(self.columns.ids)
+
+    def once(self) -> np.ndarray:
+        """The logits of the last token of the context."""
+        self.begin(self.config.context - 1)
+        self.launch()
+        self.wait()
+        return self.place.read(self.work.logits)
 
     def stretch(self) -> float:
         """Milliseconds a token over the last STRETCH tokens of the context."""
@@ -155,81 +200,95 @@ class Ours:
 
         return 1e3 * seconds(run) / STRETCH
 
-    def identical(self, times: int) -> bool:
-        """Whether one token gives the same logits, bit for bit, each time."""
-        seen = set()
-        for _ in range(times):
-            self.begin(self.config.context - 1)
-            self.launch()
-            self.wait()
-            seen.add(self.place.read(self.work.logits).tobytes())
-        return len(seen) == 1
-
-    def error(self, held: Weights, seed: int) -> float:
-        """Distance of the first column's logits after CHECKED tokens from the float32 computation
-        over the same weights, of its norm."""
-        ids = np.random.default_rng(seed).integers(0, self.config.vocabulary, CHECKED)
-        count = self.columns.count
-        for position, item in enumerate(ids):
-            self.place.write(self.columns.ids, np.full(count, item, np.int32))
-            self.place.write(self.columns.positions, np.full(count, position, np.int32))
-            self.launch()
-        found = self.place.read(self.work.logits)[0].astype(np.float64)
-        truth = forward(self.config, held, ids.tolist(), last=1)[0]
-        return float(np.linalg.norm(found - truth) / np.linalg.norm(truth))
-
     def read(self) -> float:
         """Milliseconds of one launch that brings the same weights and caches, the best of three."""
-        weights = self.packed.weights.packed
-        caches = (a.reshape(a.size // _PIECE, _PIECE) for a in (self.cache.keys, self.cache.values))
+        launch = self.reading = self.reading or self._reader()
+        return 1e3 * min(seconds(launch) for _ in range(3))
+
+    def _reader(self) -> Callable[[], object]:
+        """One launch that is waited for."""
         sums = self.place.empty((self.plan.blocks,), np.float32)
+        caches = (
+            a.reshape(math.prod(a.shape) // _PIECE, _PIECE)
+            for a in (self.cache.keys, self.cache.values)
+        )
         launcher: Any = stream_rows.launch(self.plan.blocks)
-        launch = launcher.bound(weights, *caches, sums, N=_PIECE, STAGES=_STAGES)
+        launch = launcher.bound(
+            self.model.packed.weights.packed, *caches, sums, N=_PIECE, STAGES=_STAGES
+        )
 
         def run() -> None:
             launch()
             self.place.read(sums)
 
-        return 1e3 * min(seconds(run) for _ in range(3))
+        return run
 
 
-def _rivals(config: ModelConfig, held: Weights, place: Place) -> dict[str, Callable[[], float]]:
-    """Functions that run a stretch and return milliseconds a token."""
-    moved = Weights(
-        embedding=place.put(held.embedding),
-        layers=[
-            LayerWeights(**{name: place.put(array) for name, array in vars(layer).items()})
-            for layer in held.layers
-        ],
-        final_norm=place.put(held.final_norm),
-        head=place.put(held.head),
-        frequencies=place.put(held.frequencies),
-    )
-    runner = Runner(config, moved, place, "bf16", config.context)
-    ids = [5] * (config.context - STRETCH - 1)
+# -- rivals ----------------------------------------------------------------------------------------
 
-    def unfused() -> float:
-        runner.feed(ids)
-        runner.advance_unseen()
-        runner.synchronise()
 
-        def run() -> None:
-            for _ in range(STRETCH):
-                runner.advance_unseen()
-            runner.synchronise()
+@dataclass
+class Rival:
+    """Another way to the same token: its logits at the end of the context, and a stretch."""
 
-        return 1e3 * seconds(run) / STRETCH
+    once: Callable[[], np.ndarray]
+    stretch: Callable[[], float]
 
-    found = {"unfused": unfused}
-    if place.is_gpu:
-        found["compiled"] = _compiled(config, held)
+
+def _rivals(ours: Ours) -> dict[str, Rival]:
+    found = {"unfused": _unfused(ours)}
+    if ours.place.is_gpu:
+        found["compiled"] = _compiled(ours)
     return found
 
 
-def _compiled(config: ModelConfig, held: Weights) -> Callable[[], float]:
-    rival = importlib.import_module("warploom.bench.rivals.torch_decoder")
-    decoder = rival.TorchDecoder(config, held, config.context, compiled=True)
+def _unfused(ours: Ours) -> Rival:
+    """One launch an operation, over the same weights and caches."""
+    config, place = ours.config, ours.place
+    shape = (config.layers, config.context, config.kv_heads, config.head_dim)
+    keys, values = (a.reshape(*shape) for a in (ours.cache.keys, ours.cache.values))
+    layers = range(config.layers)
+    cache = Cache([keys[i] for i in layers], [values[i] for i in layers], config.context)
+    weights = moved(ours.model.weights, place.put)
+    runner = Runner(config, weights, place, "bf16", config.context, cache)
+
+    def begin(position: int) -> None:
+        runner.go_on(_FIRST, position)
+        runner.synchronise()
+
+    def once() -> np.ndarray:
+        begin(config.context - 1)
+        runner.advance_unseen()
+        return runner.logits()
+
+    def run() -> None:
+        for _ in range(STRETCH):
+            runner.advance_unseen()
+        runner.synchronise()
+
+    def stretch() -> float:
+        begin(config.context - STRETCH)
+        return 1e3 * seconds(run) / STRETCH
+
+    return Rival(once, stretch)
+
+
+def _compiled(ours: Ours) -> Rival:
+    config = ours.config
+    decoder = _torch_decoder(ours, compiled=True)
     decoder.capture()
+    decoder.cache.copy_(_columns_cache(ours, 0))
+
+    def begin(position: int) -> None:
+        decoder.token.fill_(_FIRST)
+        decoder.position.fill_(position)
+        decoder.wait()
+
+    def once() -> np.ndarray:
+        begin(config.context - 1)
+        decoder.step()
+        decoder.wait()
+        return decoder.logits.cpu().numpy()
 
     def run() -> None:
         for _ in range(STRETCH):
@@ -237,8 +296,109 @@ def _compiled(config: ModelConfig, held: Weights) -> Callable[[], float]:
         decoder.wait()
 
     def stretch() -> float:
-        decoder.position.fill_(config.context - STRETCH)
-        decoder.wait()
+        begin(config.context - STRETCH)
         return 1e3 * seconds(run) / STRETCH
 
-    return stretch
+    return Rival(once, stretch)
+
+
+def _torch_decoder(ours: Ours, compiled: bool) -> Any:
+    """Its attention reads the whole cache: what the last token needs, without a mask."""
+    rival = importlib.import_module("warploom.bench.rivals.torch_decoder")
+    place = f"cuda:{ours.place.name.removeprefix('gpu:')}"
+    return rival.TorchDecoder(
+        ours.config, ours.model.weights, ours.config.context, compiled, place, whole=True
+    )
+
+
+def _columns_cache(ours: Ours, column: int) -> Any:
+    """Keys and values of a column as torch's decoder has them: [layers, 2, context, …]."""
+    config = ours.config
+    shape = (config.layers, ours.columns.count, config.context, config.kv_heads, config.head_dim)
+    keys, values = (a.reshape(*shape)[:, column] for a in (ours.cache.keys, ours.cache.values))
+    return importlib.import_module("torch").stack((keys, values), 1)
+
+
+# -- what is judged and timed ----------------------------------------------------------------------
+
+
+def _judge(row: Row, ours: Ours, rivals: dict[str, Rival], seed: int) -> None:
+    """Fills in errors; a row that is wrong, or whose rival is, gets no figures."""
+    count, config = ours.columns.count, ours.config
+    if ours.place.is_gpu:
+        found = ours.once()
+        truth = _exact(ours)
+        errors = {name: _error(rival.once(), truth[0]) for name, rival in rivals.items()}
+    else:
+        found, truth = _on_host(ours, seed)
+        errors = {}
+    row.error = max(_error(*pair) for pair in zip(found, truth, strict=True))
+    row.rival_error = errors.get("compiled")
+    runs = {ours.once().tobytes() for _ in range(REPEATS if ours.place.is_gpu else 2)}
+    row.extra = {
+        "bytes": decode_models.bytes_of(config, config.context, count),
+        "launches": 1,
+        "identical_runs": len(runs) == 1,
+        "logit_error": row.error,
+        "logit_errors_of_rivals": {name: round(error, 6) for name, error in errors.items()},
+    }
+    if not row.error <= TOLERANCE:
+        row.status, row.note = "wrong", f"logits off by {row.error:.3g} of their norm"
+    elif not row.extra["identical_runs"]:
+        row.status, row.note = "wrong", "two runs of one token differ"
+    elif bad := [name for name, error in errors.items() if not error <= TOLERANCE]:
+        row.status, row.note = "rival_failed", f"{bad[0]}: logits off by {errors[bad[0]]:.3g}"
+
+
+def _exact(ours: Ours) -> np.ndarray:
+    """Logits [columns, vocabulary] of the last token of the context in float32, by torch."""
+    decoder = _torch_decoder(ours, compiled=False)
+    at = ours.config.context - 1
+    rows = [
+        decoder.exact(_FIRST + column, at, _columns_cache(ours, column)).cpu().numpy()
+        for column in range(ours.columns.count)
+    ]
+    return np.stack(rows)
+
+
+def _on_host(ours: Ours, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Logits of the first column after CHECKED tokens: ours, and those of NumPy in float32."""
+    ids = np.random.default_rng(seed).integers(0, ours.config.vocabulary, CHECKED)
+    count = ours.columns.count
+    for position, item in enumerate(ids):
+        ours.place.write(ours.columns.ids, np.full(count, item, np.int32))
+        ours.place.write(ours.columns.positions, np.full(count, position, np.int32))
+        ours.launch()
+    found = ours.place.read(ours.work.logits)[:1]
+    return found, forward(ours.config, ours.model.weights, ids.tolist(), last=1)
+
+
+def _error(found: np.ndarray, truth: np.ndarray) -> float:
+    """Distance of logits from the float32 computation over the same weights, of its norm."""
+    return float(np.linalg.norm(found.astype(np.float64) - truth) / np.linalg.norm(truth))
+
+
+def _time(row: Row, ours: Ours, rivals: dict[str, Rival], context: Context) -> None:
+    """Fills in the figures."""
+    contestants = {"ours": ours.stretch, **{name: r.stretch for name, r in rivals.items()}}
+    count = ours.columns.count
+    if ours.place.is_gpu:
+        contestants["read"] = ours.read
+        if count > 1:
+            contestants["one"] = Ours.make(ours.config, ours.model, 1).stretch
+    samples = alternate(contestants, row.rounds)
+    row.clock_mhz = machine.clock_mhz() if ours.place.is_gpu else None
+    row.ours, row.spread = summary(samples.pop("ours"))
+    row.rivals = {rival: summary(samples[rival])[0] for rival in rivals}
+    if not ours.place.is_gpu:
+        return
+    best = min(samples["read"])
+    row.of_limit = round(best / row.ours, 4)
+    row.extra["read_ms"] = round(best, 4)
+    rate = row.extra["bytes"] / best
+    context.limits["read"] = {"value": round(rate / 1e9, 3), "unit": "TB/s"}
+    if count > 1:
+        one = summary(samples["one"])[0]
+        added = decode_models.cache_bytes(ours.config, ours.config.context, count - 1)
+        row.extra["one_ms"] = round(one, 4)
+        row.extra["batch_cost"] = round((row.ours - added / rate) / one, 4)
