@@ -218,6 +218,11 @@ def test_the_word_of_a_new_mbarrier_is_that_of_the_hardware():
     assert words.written_word(32, 0, 32, 0) == 0x7FFF0000_001FFFC0
 
 
+def test_the_word_of_a_phase_that_lacks_bytes_is_that_of_the_hardware():
+    """As an H200 holds it: one arrival a phase, which has come, and 8192 bytes to come."""
+    assert words.read_word(0x000003FC_001FFFFE) == (0, 8192, 1)
+
+
 # ---- the launch ----------------------------------------------------------------------------------
 
 

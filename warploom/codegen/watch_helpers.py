@@ -62,8 +62,9 @@ _HERE = f"""
 }}
 """
 
-# The first thread that leaves a block (`KEEPER`) stays until all others have gone, or stops the
-# launch. In a cluster all stay: a block must not be reached after its end.
+# Of the first warp that leaves a block one thread (`KEEPER`) stays until all others have gone, or
+# stops the launch. In a cluster all stay: a block must not be reached after its end. A thread that
+# waits alone never stays: the rest of its warp votes, and a vote waits for all that are there.
 _LEAVE = f"""
 {INLINE} void watch_saw(long long* section, int place, long long a, long long b, long long seen) {{
   if (!section) return;
@@ -96,7 +97,7 @@ template <int X, int Y, int Z>
     asm volatile("trap;");
   }}
 }}
-template <bool DRAIN, int X, int Y, int Z>
+template <bool WARP, bool DRAIN, int X, int Y, int Z>
 {INLINE} void watch_leave(long long* watch, long long* section, int size, int words, int threads,
     int place, long long a, long long b, long long seen) {{
   if (DRAIN) asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
@@ -104,8 +105,9 @@ template <bool DRAIN, int X, int Y, int Z>
   if (section) {{
     watch_saw(section, place, a, b, seen);
     watch_add(section + {words.GONE}, 1);
-    bool keeper = !watch_swap(section + {words.KEEPER}, 1);
-    if (keeper || X * Y * Z > 1) watch_stop<X, Y, Z>(watch, section, size, words, threads, keeper);
+    bool keeper = WARP && !watch_swap(section + {words.KEEPER}, 1);
+    if (WARP && (keeper || X * Y * Z > 1))
+      watch_stop<X, Y, Z>(watch, section, size, words, threads, keeper);
   }}
   asm volatile("exit;");
 }}
@@ -142,7 +144,8 @@ template <bool WARP, bool DRAIN, int X, int Y, int Z>
   if (come) return;
   long long seen;
   asm volatile("ld.shared.b64 %0, [%1];" : "=l"(seen) : "r"(at) : "memory");
-  watch_leave<DRAIN, X, Y, Z>(watch, section, size, words, threads, place, number, parity, seen);
+  watch_leave<WARP, DRAIN, X, Y, Z>(
+    watch, section, size, words, threads, place, number, parity, seen);
 }}
 """
 
@@ -160,7 +163,8 @@ template <bool WARP, bool DRAIN, int X, int Y, int Z>
     come = watch_all<WARP>((int)((unsigned)found - (unsigned)least) >= 0);
   }} while (!come && !watch_over<WARP>(watch, since));
   if (come) return;
-  watch_leave<DRAIN, X, Y, Z>(watch, section, size, words, threads, place, element, least, found);
+  watch_leave<WARP, DRAIN, X, Y, Z>(
+    watch, section, size, words, threads, place, element, least, found);
 }}
 """
 
@@ -179,7 +183,7 @@ template <bool WARP, bool DRAIN, int X, int Y, int Z>
   }} while (!come && !watch_over<WARP>(watch, since));
   if (come) return;
   if (wants && found != epoch) watch_saw(section, place, element, epoch, (u32)found);
-  watch_leave<DRAIN, X, Y, Z>(watch, section, size, words, threads, place, element, epoch, 0);
+  watch_leave<WARP, DRAIN, X, Y, Z>(watch, section, size, words, threads, place, element, epoch, 0);
 }}
 """
 
@@ -199,7 +203,7 @@ template <bool WARP, bool DRAIN, int X, int Y, int Z>
     met = watch_all<WARP>(watch_word(come) >= target);
   }} while (!met && !watch_over<WARP>(watch, since));
   if (met) return;
-  watch_leave<DRAIN, X, Y, Z>(watch, section, size, words, threads, place, number, all, 0);
+  watch_leave<WARP, DRAIN, X, Y, Z>(watch, section, size, words, threads, place, number, all, 0);
 }}
 """
 
@@ -232,7 +236,7 @@ template <bool WARP, bool DRAIN, int X, int Y, int Z>
   long long* section = watch_section(watch, size, words, watch_this_block());
   if (section) watch_add(section + {words.GONE}, -1);
   if (watch_all<WARP>(watch_word(watch + {words.STOPPED}) == 0)) return;
-  watch_leave<DRAIN, X, Y, Z>(watch, section, size, words, threads, place, 0, 0, 0);
+  watch_leave<WARP, DRAIN, X, Y, Z>(watch, section, size, words, threads, place, 0, 0, 0);
 }}
 """
 

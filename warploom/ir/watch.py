@@ -62,15 +62,15 @@ _COUNT, _BYTES = (1 << 20) - 1, (1 << 21) - 1
 
 def read_word(word: int) -> MbarrierWord:
     """What the word of an mbarrier says. PTX leaves it open; this is what sm_90 was seen to do:
-    counts are kept negative, the pending one at bit 1, bytes at bit 21, those of a phase at bit
+    counts are kept negative, those of a phase at bit 1, bytes at bit 21, the pending one at bit
     43."""
-    pending, lacks, count = (word >> 1) & _COUNT, (word >> 21) & _BYTES, (word >> 43) & _COUNT
+    count, lacks, pending = (word >> 1) & _COUNT, (word >> 21) & _BYTES, (word >> 43) & _COUNT
     return MbarrierWord(-pending & _COUNT, _signed(-lacks & _BYTES), -count & _COUNT)
 
 
 def written_word(pending: int, lacks: int, count: int, phase: int) -> int:
     """The word of an mbarrier in this state; the inverse of `read_word`."""
-    word = (-pending & _COUNT) << 1 | (-lacks & _BYTES) << 21 | (-count & _COUNT) << 43
+    word = (-count & _COUNT) << 1 | (-lacks & _BYTES) << 21 | (-pending & _COUNT) << 43
     word |= (phase & 1) << 63
     return word - (1 << 64) if word >> 63 else word
 

@@ -109,6 +109,15 @@ def test_read_only_loads() -> None:
     assert not load.read_only
 
 
+def test_loads_beside_the_launch_before() -> None:
+    """The launch before may write what is read behind the wait for it: such a load is none of
+    memory that nobody writes (and the CUDA compiler would move it in front of the wait)."""
+    kernel = copy_kernel(4, 64)
+    kernel.dependent = True
+    (load,) = loads(kernel)
+    assert not load.read_only
+
+
 def run(body: Body, *args: Any, grid: tuple[int, int, int] = (1, 1, 1)) -> None:
     """The kernel on the simulator, held against the tile IR itself."""
     check(Case(body.kernel(), grid, list(args)))

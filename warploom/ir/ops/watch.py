@@ -6,7 +6,7 @@ warp is (`place`), and goes on when the wait proper would not have to wait. When
 launch is over, or some warp has left, each thread notes what it waited for and leaves the kernel
 (PTX exit). It orders nothing. `drains`: products may be under way, which the warp waits for before
 it leaves. `alone`: one thread comes here; else warps do, which go on and leave as one. In a
-`cluster` nobody leaves before all of it do.
+`cluster` no warp leaves before all of it do.
 
 Where a block cannot be left because some of its threads wait elsewhere, one thread stops the launch
 after as long again: it copies the block's section to host memory first (PTX trap).

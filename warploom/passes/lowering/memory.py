@@ -247,10 +247,12 @@ def _clamp_to_i32(lower: Lowering, limit: Value) -> Value:
 
 
 def read_only(lower: Lowering, root: Value) -> bool:
-    """No block writes this tensor in this launch, under any name."""
+    """Nobody writes this tensor while the kernel runs, under any name. A kernel that waits for the
+    launch before it runs beside that one, which may write what is read after the wait."""
     param = lower.kernel.params.index(root)
     assert isinstance(root.type, Tensor)
-    return param not in lower.kernel.written and not root.type.cls.aliased
+    written = lower.kernel.dependent or param in lower.kernel.written
+    return not written and not root.type.cls.aliased
 
 
 @lowers(tile.Load)
