@@ -13,6 +13,7 @@ import importlib.util
 import json
 import os
 import pkgutil
+import re
 import subprocess
 import sys
 from functools import cache
@@ -95,6 +96,14 @@ def build(name: str, target: Target) -> tuple[Any, nvrtc.Cubin, CudaSource]:
     return lowered, nvrtc.compile_cubin(source, target), source
 
 
+def loads_ahead(cubin: bytes) -> list[str]:
+    """Loads of global memory in front of the wait for the launch before (griddepcontrol.wait)."""
+    text = nvrtc.disassemble(cubin, *sass.PLAIN)
+    ahead, waits, _ = text.partition("ACQBULK")
+    assert waits
+    return [line.strip() for line in ahead.splitlines() if re.search(r"\bLDG", line)]
+
+
 def registered(name: str, figures: dict[str, Any], update: bool) -> None:
     """Compare with the golden entry, or rewrite it; several workers share the file."""
     with (GOLDEN.parent / "cubins.json").open("a+", encoding="utf-8") as file:
@@ -116,6 +125,8 @@ def test_cubin(name: str, request: pytest.FixtureRequest) -> None:
     lowered, made, source = build(name, SM_90A)
     assert not made.notes, "\n".join(note.render() for note in made.notes)
     assert counted(made.ptx) == declared(lowered)
+    if lowered.dependent:
+        assert not loads_ahead(made.cubin), "read before the launch before has ended"
     figures: dict[str, Any] = {"registers": made.registers, "shared": lowered.shared_bytes}
     if source.roles:
         uses = sass.by_role(nvrtc.instructions(made.cubin), source.roles)

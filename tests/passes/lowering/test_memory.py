@@ -13,6 +13,7 @@ from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Value
 from warploom.ir.ops import global_memory, scalar, tile
 from warploom.ir.ops import tensor as tensors
+from warploom.ir.ops.grid import WaitForPrevious
 from warploom.ir.printer import print_kernel
 from warploom.testing.fuzz import tile_reference as reference
 from warploom.testing.fuzz.tile_case import Case, class_of
@@ -113,7 +114,7 @@ def test_loads_beside_the_launch_before() -> None:
     """The launch before may write what is read behind the wait for it: such a load is none of
     memory that nobody writes (and the CUDA compiler would move it in front of the wait)."""
     kernel = copy_kernel(4, 64)
-    kernel.dependent = True
+    kernel.body.ops.insert(0, WaitForPrevious(loc=kernel.loc))
     (load,) = loads(kernel)
     assert not load.read_only
 
