@@ -95,6 +95,35 @@ def test_kernels_of_each_level_are_found_by_their_seeds():
     assert runner.run(0, 5, seconds=0).total == 0
 
 
+def test_several_processes_run_the_same_kernels():
+    found = runner.run(3, 6, processes=2)
+    assert not found.failures and not found.lost
+    assert found.ran == Counter(runner.family_of(seed) for seed in range(3, 9))
+    assert runner.run(0, 4, seconds=0, processes=2).total == 0
+
+
+def test_a_kernel_behind_one_that_broke_the_gpu_is_not_run(monkeypatch: pytest.MonkeyPatch, capsys):
+    class Breaks:
+        level, family = 1, "tiles"
+
+        def why(self, device: str, seed: int) -> str:
+            broken.append(seed)
+            return "the GPU is gone"
+
+        def text(self) -> str:
+            return "its text"
+
+    broken: list[int] = []
+    monkeypatch.setattr(runner, "program_of", lambda seed: Breaks())
+    monkeypatch.setattr(runner, "_usable", lambda device: not broken)
+    monkeypatch.setattr("warploom.cli.fuzz.places.parse", lambda words: "gpu:0")
+    assert main(["fuzz", "--seed", "5", "--count", "4", "--device", "gpu"]) == 1
+    assert broken == [5]
+    out = capsys.readouterr().out
+    assert "1 kernels (1 tiles) on gpu:0: 1 difference from NumPy" in out
+    assert "3 were not run: a kernel before had broken the GPU's context" in out
+
+
 # ---- what fails --------------------------------------------------------------------------------
 
 LARGE = Chain(

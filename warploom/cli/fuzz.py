@@ -35,6 +35,8 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--seconds", type=float, default=float("inf"), metavar="S", help="begin none after so long"
     )
+    beside = "run and compile so many at a time (1)"
+    parser.add_argument("--processes", type=int, default=1, metavar="N", help=beside)
     keep = "write each failure to a file of this folder"
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help=keep)
     parser.add_argument("--json", metavar="FILE", help=json_file.HELP)
@@ -44,6 +46,8 @@ def run(options: argparse.Namespace) -> int:
     """Run the kernels; returns the exit code."""
     if options.count < 0 or options.seed < 0:
         raise error("H021", f"--seed {options.seed} --count {options.count}: both count from 0")
+    if options.processes < 1:
+        raise error("H021", f"--processes {options.processes}: there is at least one")
     device = places.parse(options.device)
     quiet = options.json == "-"
 
@@ -61,7 +65,15 @@ def run(options: argparse.Namespace) -> int:
 
     levels = runner.LEVELS if options.level is None else (options.level,)
     with json_file.kept_clean(options.json):
-        found = runner.run(options.seed, options.count, device, levels, options.seconds, tell)
+        found = runner.run(
+            options.seed,
+            options.count,
+            device,
+            levels,
+            options.seconds,
+            tell,
+            options.processes,
+        )
     if not quiet:
         kinds = ", ".join(f"{count} {name}" for name, count in sorted(found.ran.items()))
         bad = len(found.failures)
@@ -69,6 +81,8 @@ def run(options: argparse.Namespace) -> int:
             f"{found.total} kernels ({kinds or 'none'}) on {device}: "
             f"{bad or 'no'} difference{'s' * (bad > 1)} from NumPy"
         )
+        if found.lost:
+            print(f"{found.lost} were not run: a kernel before had broken the GPU's context")
     if options.json:
         json_file.write(options.json, found.json())
-    return NO if found.failures else FINE
+    return NO if found.failures or found.lost else FINE

@@ -9,7 +9,7 @@ else can move.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -98,6 +98,9 @@ class Limited(Around):
         self.expired = True
 
 
+Trips: TypeAlias = tuple[tuple[str, int], ...]  # an index of a loop and its value, outermost first
+
+
 class Actor:
     """A replica of a role, or all warps of a block that has no roles. `role` is empty there."""
 
@@ -113,6 +116,7 @@ class Actor:
         "replica",
         "role",
         "run",
+        "trips",
         "wait",
         "warps",
         "weight",
@@ -128,6 +132,7 @@ class Actor:
         self.wait: Wait | None = None
         self.fenced = False  # a fence of the matrix unit since its last group
         self.weight = 1.0
+        self.trips: Trips = ()  # of the loops that it is in, in checked mode
         self.run: Run
         self.block: Any
         self.copies: Any = None  # those of its threads, like `bulk`

@@ -15,7 +15,7 @@ from warploom.ir.op import Op
 from warploom.ir.ops.global_memory import Atomic
 from warploom.ir.ops.sync import SCOPES
 from warploom.sim import order_faults
-from warploom.sim.actors import Actor
+from warploom.sim.actors import Actor, Trips
 from warploom.sim.barriers import Mbarrier
 from warploom.sim.granularity import whole
 from warploom.sim.machine import Batch
@@ -35,10 +35,17 @@ ALL, EACH, FIRST = "all", "each", "first"  # who executes: all threads, one a wa
 
 
 class Site(NamedTuple):
-    """Where an event took place: the operation, and the batch of the actor that executed it."""
+    """Where an event took place: the operation, the batch of the actor that executed it, and the
+    trips of the loops around it, by the names of their indices."""
 
     m: Batch
     op: Op
+    trips: Trips = ()
+
+    @classmethod
+    def here(cls, m: Batch, op: Op) -> Site:
+        """The site of what an actor does now."""
+        return cls(m, op, m.actor.trips)
 
 
 class Piece(NamedTuple):
@@ -176,7 +183,7 @@ class Booking:
         scope: int | None = None,
     ) -> None:
         """An ordinary access to cells, by warp, or an atomic one with a scope."""
-        warps, site = self._warps[m.actor], Site(m, op)
+        warps, site = self._warps[m.actor], Site.here(m, op)
         if who == FIRST:
             own, thread = cells[0], int(warps.alone[0])
             self.engine.access(piece.history, own, does, thread, site, None, scope)
@@ -204,7 +211,7 @@ class Booking:
     def make(self, m: Batch, op: Op, barrier: Mbarrier, byte: int, who: str) -> None:
         """A barrier has been made at a byte of shared memory."""
         thread = int(self.threads(m.actor, who)[0])
-        site, piece = Site(m, op), self._shared[m.state]
+        site, piece = Site.here(m, op), self._shared[m.state]
         self.engine.make(barrier, barrier.count, barrier, thread, site)
         cells = slice(byte // piece.unit, -(-(byte + BARRIER_BYTES) // piece.unit))
         self.engine.reserve(piece.history, cells, thread, site)
@@ -225,7 +232,7 @@ class Booking:
         self, m: Batch, op: Op, barrier: Mbarrier, who: str, count: int, ordered: bool = True
     ) -> None:
         """`count` arrivals of each thread that executes this."""
-        book, site, warps = self.book(barrier), Site(m, op), self._warps[m.actor]
+        book, site, warps = self.book(barrier), Site.here(m, op), self._warps[m.actor]
         if who == ALL:
             self.engine.arrive_all(book, warps, 32 * count, site, ordered)
         else:
@@ -234,7 +241,7 @@ class Booking:
 
     def expect(self, m: Batch, op: Op, barrier: Mbarrier, who: str, size: int) -> None:
         """Each thread announces bytes and arrives."""
-        book, site, warps = self.book(barrier), Site(m, op), self._warps[m.actor]
+        book, site, warps = self.book(barrier), Site.here(m, op), self._warps[m.actor]
         lanes = 32 if who == ALL else 1
         threads = warps.lanes if who == ALL else self.threads(m.actor, who)
         for thread in threads:

@@ -46,7 +46,9 @@ def load(t: Translator, op: tma.LoadBox | bulk.LoadBytes, step: Step) -> Step:
             source = None if moves is None else booking.tensor(moves.part.memory)
             if moves is not None and source is not None:
                 history, cells = source.history, part_cells(moves.part, source)
-                booking.engine.copy_access(history, cells, Does.READ, agent, thread, Site(m, op))
+                booking.engine.copy_access(
+                    history, cells, Does.READ, agent, thread, Site.here(m, op)
+                )
 
     return run
 
@@ -54,7 +56,7 @@ def load(t: Translator, op: tma.LoadBox | bulk.LoadBytes, step: Step) -> Step:
 def book_load(m: Batch, op: Op, load: Load, thread: int, chunks: Any) -> Agent:
     """A load is under way from here on, and with it its write to shared memory (None: there is
     none, after a finding)."""
-    booking, site = m.state.booking, Site(m, op)
+    booking, site = m.state.booking, Site.here(m, op)
     engine, piece = booking.engine, booking.shared(load.block)
     agent = engine.begin_copy(thread)
     if chunks is not None:
@@ -82,7 +84,7 @@ def store(t: Translator, op: tma.StoreBox | bulk.StoreBytes, step: Step) -> Step
             source = (piece.history, chunk_cells(chunks, piece))
             written = None if target is None else (target.history, part_cells(part, target))
             thread = int(threads[number % len(threads)])
-            booking.engine.store(thread, source, written, does, Site(m, op))
+            booking.engine.store(thread, source, written, does, Site.here(m, op))
 
     return run
 
@@ -129,7 +131,7 @@ def multiply(t: Translator, op: wgmma.Mma | wgmma.MmaRegisters, step: Step) -> S
             if last <= m.pitch:
                 cells.append(chunk_cells(at, piece))
         unit, warps = booking.engine.products(m.actor), booking.warps(m.actor)
-        booking.engine.multiply(unit, warps, piece.history, cells, Site(m, op))
+        booking.engine.multiply(unit, warps, piece.history, cells, Site.here(m, op))
 
     return before(step, event)
 

@@ -22,7 +22,7 @@ def copy_groups(t: Translator, op: cp_async.CopyGroups, step: Step) -> Step:
     ends, who = Ends(t, op), who_executes(t)
 
     def event(s: Slots, m: Batch) -> None:
-        booking, site = m.state.booking, Site(m, op)
+        booking, site = m.state.booking, Site.here(m, op)
         source, target = ends.source(s, m), ends.target(s, m)
         piece, read = booking.shared(m.state), booking.tensor(source.memory)
         written = cells_by_warp(target, piece, alone=who != ALL)
@@ -67,7 +67,7 @@ def arrive(t: Translator, op: cp_async.Arrive, step: Step) -> Step:
         step(s, m)
         if barrier is None:
             return
-        booking, site = m.state.booking, Site(m, op)
+        booking, site = m.state.booking, Site.here(m, op)
         begun = m.actor.copies.begun()
         book = booking.book(barrier)
         warps = booking.warps(m.actor)

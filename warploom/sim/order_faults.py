@@ -303,6 +303,17 @@ def _where(problem: Problem, piece: Piece | None) -> tuple[str, str]:
     return piece.state.buffer_of(byte), piece.state.part_of(byte)
 
 
+def _trips(problem: Problem, site: Site) -> list[str]:
+    """In which trips of their loops two accesses took place, in words."""
+    facts, other = problem.facts, problem.other
+    told = [
+        f"{_done(one, does)} at {', '.join(f'{name} = {at:,}' for name, at in one.trips)}"
+        for one, does in ((site, facts["does"]), (other, facts["did"]))
+        if one.trips
+    ]
+    return [", ".join(told)] if told else []
+
+
 _OWN = "blocks run in any order: let each write elements of its own"
 _UNORDERED = "nothing orders these blocks"
 
@@ -340,6 +351,7 @@ def _race(problem: Problem, site: Site, piece: Piece | None) -> None:
         notes[1] = _UNORDERED
     message = f"{one} {_VERBS[facts['does']]} {what} while {two} may {still} it{same}"
     labels = (f"{_done(site, facts['does'])} here", f"{_done(other, facts['did'])} here")
+    notes += _trips(problem, site)
     code = "R101" if piece.state is not None else "R102"
     _make(code, message, site, labels, other, tuple(notes), _hint(problem))
 
@@ -395,7 +407,7 @@ def _fence(problem: Problem, site: Site, piece: Piece | None) -> None:
         site,
         (f"{_DONE[facts['does']]} here by {_unit(site)}", f"{_DONE[facts['did']]} here"),
         problem.other,
-        (part, "no fence stands between"),
+        (part, "no fence stands between", *_trips(problem, site)),
         "`wl.fence_async()` after the ordinary access",
     )
 

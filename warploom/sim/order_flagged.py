@@ -50,7 +50,9 @@ def _access(m: Batch, op: Any, words: Words, places: np.ndarray, thread: int) ->
     if piece is not None:
         both = np.concatenate([places, places + 1]) if words.long else places
         cells, scope = element_cells(both, memory, piece), SCOPES.index(op.scope)
-        booking.engine.access(piece.history, cells, Does.REDUCE, thread, Site(m, op), scope=scope)
+        booking.engine.access(
+            piece.history, cells, Does.REDUCE, thread, Site.here(m, op), scope=scope
+        )
     low, high = words.low(places), words.high(places)
     tags = Words.epoch(high)
     book, made = _book(m), []
@@ -75,7 +77,7 @@ def put(t: Translator, op: flagged.Put, step: Step) -> Step:
                 made = _access(m, op, words, places[chosen], thread)
                 contents = [(int(low[n]), int(high[n])) for n in chosen]
                 told = engine.fenced(thread, engine.reach(thread, scope))
-                _book(m).send(thread, made, sending.epoch(s), contents, Site(m, op), told)
+                _book(m).send(thread, made, sending.epoch(s), contents, Site.here(m, op), told)
 
     return before(step, event)
 
@@ -135,7 +137,7 @@ def take(t: Translator, op: flagged.Take, step: Step) -> Step:
         receipts: list[tuple[int, np.ndarray, Receipt]] = []
         for thread, chosen in _by_warp(m, words, who):
             made = _access(m, op, words, places[chosen], thread) if chosen.size else []
-            receipt = _book(m).receive(thread, made, epoch, Site(m, op))
+            receipt = _book(m).receive(thread, made, epoch, Site.here(m, op))
             receipts.append((thread, chosen, receipt))
         wait = MeantWords(op, words, epoch, taking.stop(s))
         wait.receipts = receipts

@@ -44,7 +44,7 @@ def _signal(
     cells = element_cells(np.array([place]), memory, piece)
     thread = int(booking.threads(m.actor, who)[0])
     engine, scope = booking.engine, SCOPES.index(op.scope)
-    engine.access(piece.history, cells, Does.REDUCE, thread, Site(m, op), scope=scope)
+    engine.access(piece.history, cells, Does.REDUCE, thread, Site.here(m, op), scope=scope)
     name = Flag(memory, place - memory.origin)
     key = (id(piece.history), int(cells[0]))
     found = engine.signal(key, name, int(memory.flat[place]))
@@ -63,7 +63,7 @@ def post(t: Translator, op: flags.Post, step: Step) -> Step:
         engine = m.state.booking.engine
         told = reach if op.order == "release" else engine.fenced(thread, reach)
         tell = signal.add if op.kind == "add" else signal.store
-        tell(thread, int(s[v]), Site(m, op), told)
+        tell(thread, int(s[v]), Site.here(m, op), told)
 
     return before(step, event)
 
@@ -100,13 +100,13 @@ def poll(t: Translator, op: flags.Poll, step: Resumable) -> Step:
             memory, place = found
             name, held = Flag(memory, place - memory.origin), int(memory.flat[place])
             threads = m.state.booking.threads(m.actor, who)
-            m.state.booking.engine.begin_look(name, held, threads, int(s[target]), Site(m, op))
+            m.state.booking.engine.begin_look(name, held, threads, int(s[target]), Site.here(m, op))
             yield from resumed(s, m)
             return
         if m.state.shuffles:
             yield None
         signal, thread, reach = _signal(m, op, *found, who)
-        value, site = int(s[target]), Site(m, op)
+        value, site = int(s[target]), Site.here(m, op)
         threads = m.state.booking.threads(m.actor, who)
         m.state.booking.engine.begin_poll(signal, threads, value, site)
         wait = signal.begin_wait(thread, value, site)

@@ -42,7 +42,7 @@ def send(t: Translator, op: remote.SendGroups, step: Step) -> Step:
         booking, loads = m.state.booking, m.state.cluster.resident.loads
         old = len(loads)
         step(s, m)
-        warps, engine, site = booking.warps(m.actor), booking.engine, Site(m, op)
+        warps, engine, site = booking.warps(m.actor), booking.engine, Site.here(m, op)
         for load in loads[old:]:
             assert isinstance(load, Sent)
             thread = int((warps.lanes if who == ALL else warps.alone)[load.warp])
@@ -75,7 +75,7 @@ def copy(t: Translator, op: remote.CopyBytes, step: Step) -> Step:
         for number in range(old, len(loads)):
             thread = int(threads[(number - old) % len(threads)])
             agent = book_load(m, op, loads[number], thread, there)
-            cells, site = chunk_cells(here, own), Site(m, op)
+            cells, site = chunk_cells(here, own), Site.here(m, op)
             booking.engine.copy_access(own.history, cells, Does.READ, agent, thread, site)
 
     return run

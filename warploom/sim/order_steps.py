@@ -92,7 +92,7 @@ def barrier(t: Translator, op: sync.Barrier, step: Step) -> Step:
         number = op.id + (m.actor.replica if op.per_replica else 0)
         book, phase = _come(m, op, number, op.threads)
         booking = m.state.booking
-        booking.engine.begin_meeting(book, booking.warps(m.actor), Site(m, op))
+        booking.engine.begin_meeting(book, booking.warps(m.actor), Site.here(m, op))
         yield from resumed(s, m)
         if book.completed(phase):
             book.acquire(booking.warps(m.actor).all, phase)
@@ -117,7 +117,7 @@ def _come(m: Batch, op: Op, number: int, threads: int) -> Any:
     if book is None:
         book = engine.make(key, threads, f"barrier {number}")
     phase = book.meaning(int(warps.all[0]))
-    engine.arrive_all(book, warps, 32, Site(m, op))
+    engine.arrive_all(book, warps, 32, Site.here(m, op))
     return book, phase
 
 
@@ -204,15 +204,15 @@ def wait(t: Translator, op: mbarrier.Wait, step: Step) -> Step:
             yield None
         booking = m.state.booking
         book, threads = booking.book(found), booking.threads(m.actor, who)
-        number = booking.engine.begin_wait(book, threads, parity, Site(m, op))
+        number = booking.engine.begin_wait(book, threads, parity, Site.here(m, op))
         if not book.completed(number):
             waits = MeantWait(m, op, found, s[a], parity)
             waits.book, waits.number = book, number
             yield waits
         book.acquire(threads, number)
         if op.takes:
-            book.take(m.actor, number, Site(m, op))
-        booking.waited[m.actor] = Site(m, op)
+            book.take(m.actor, number, Site.here(m, op))
+        booking.waited[m.actor] = Site.here(m, op)
 
     return Resumable(start)
 
@@ -230,10 +230,10 @@ def test(t: Translator, op: mbarrier.Test, step: Step) -> Step:
             return
         booking, parity = m.state.booking, int(s[p]) & 1
         book, threads = booking.book(found), booking.threads(m.actor, who)
-        number = max(book.means(threads, parity, Site(m, op)))
+        number = max(book.means(threads, parity, Site.here(m, op)))
         if book.completed(number):
             s[d] = True
-            booking.engine.begin_wait(book, threads, parity, Site(m, op))
+            booking.engine.begin_wait(book, threads, parity, Site.here(m, op))
             book.acquire(threads, number)
 
     return Resumable(start)
@@ -250,7 +250,7 @@ def arrive_at_peer(t: Translator, op: cluster.Arrive, step: Step) -> Step:
         block, address = at_peer(m, op, int(s[a]))
         found = None if block is None else barrier_at(m, op, address, block)
         if found is not None:
-            m.state.booking.book(found).check_published(Site(m, op))
+            m.state.booking.book(found).check_published(Site.here(m, op))
             m.state.booking.arrive(m, op, found, who, op.count, op.ordered)
 
     return run
@@ -263,7 +263,7 @@ def cluster_sync(t: Translator, op: cluster.Sync, step: Resumable) -> Step:
     def start(s: Slots, m: Batch) -> Run:
         booking, cluster = m.state.booking, m.state.cluster
         opening = (cluster, cluster.gathering.generation)
-        booking.come(m.actor, opening, op.ordered, Site(m, op))
+        booking.come(m.actor, opening, op.ordered, Site.here(m, op))
         yield from resumed(s, m)
         booking.gathered(m.actor, opening)
 

@@ -54,13 +54,18 @@ def tested(folder: str, *words: str) -> list[Case]:
         report = Path(held) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", folder, *words]
         command += ["--junitxml", str(report), "-o", "junit_family=xunit1"]
-        command += ["-n", str(min(os.cpu_count() or 1, 8))]
+        command += ["-n", str(_processes())]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         if not report.exists():
             last = (done.stderr or done.stdout).strip().splitlines()[-1:]
             text = f"the tests of {folder} did not run: {' '.join(last) or done.returncode}"
             raise error("H021", text, hint="pip install -e '.[dev]'")
         return cases_of(report.read_text(encoding="utf-8"))
+
+
+def _processes() -> int:
+    """How many processes share the work."""
+    return min(os.cpu_count() or 1, 8)
 
 
 def cases_of(report: str) -> list[Case]:
@@ -117,7 +122,8 @@ def blind(full: bool, seed: int, tell: Tell) -> Counts:
 def explore(full: bool, seed: int, tell: Tell) -> Counts:
     """Instances of which every interleaving is visited, with reduction and without, and numbers of
     the library's examples."""
-    cases = tested("tests/explore", "-m", "not gpu and not soak" + "" if full else " and not slow")
+    marks = "not gpu and not soak" + ("" if full else " and not slow")
+    cases = tested("tests/explore", "-m", marks)
     failed = [f"{case.file}: {case.name}" for case in cases if not case.passed]
     return {"tests": len(cases), "failed": failed, "library": exploration.explore()}
 
@@ -130,7 +136,8 @@ def fuzz(full: bool, seed: int, tell: Tell) -> Counts:
         if isinstance(one, runner.Failure):
             tell(f"fuzz: seed {one.seed}, {one.family}: {one.why}")
 
-    found = runner.run(seed, count, seconds=seconds, tell=heard)
+    processes = _processes() if full else 1
+    found = runner.run(seed, count, seconds=seconds, tell=heard, processes=processes)
     return {
         "seed": seed,
         "kernels": found.total,

@@ -4,6 +4,7 @@ splits it; one that is not runs each part of the batch by itself and merges what
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -198,9 +199,11 @@ def for_loop(t: Translator, op: control.For) -> Step:
     by_yield = not any(a.storage for a in carried)
     inputs = tuple(sorted(set(t.inputs(op.body)) | set(args.slots)))
     kind = scalar_of(index).dtype.numpy
+    # Who tells of a race says in which trips; only actors that are watched have any.
+    name = index.name if t.checked and t.waits else ""
     if isinstance(body, Resumable):
         moves = (inits, args.slots, results) if by_yield else None
-        return _resumable_loop((lo, hi, step_slot), number, body, moves)
+        return _resumable_loop((lo, hi, step_slot), number, body, moves, name)
 
     def step(s: Slots, m: Batch) -> None:
         if by_yield:
@@ -209,7 +212,7 @@ def for_loop(t: Translator, op: control.For) -> Step:
         if any(type(b) is np.ndarray for b in bounds):
             _run_apart(s, m, bounds)
         else:
-            for i in range(*bounds):
+            for i in _trips(m, name, bounds):
                 s[number] = i
                 body(s, m)
         if by_yield:
@@ -242,11 +245,24 @@ def for_loop(t: Translator, op: control.For) -> Step:
     return step
 
 
+def _trips(m: Batch, name: str, bounds: Sequence[int]) -> Iterator[int]:
+    """The values of an index; its actor is told of each where the index has a name."""
+    if not name:
+        yield from range(*bounds)
+        return
+    actor, around = m.actor, m.actor.trips
+    for i in range(*bounds):
+        actor.trips = (*around, (name, i))
+        yield i
+    actor.trips = around
+
+
 def _resumable_loop(
     bounds: tuple[int, ...],
     number: int,
     body: Resumable,
     moves: tuple[list[int], list[int], list[int]] | None,
+    name: str,
 ) -> Step:
     """A loop whose body waits. `moves`: first values, carried ones, results, where yields move
     them."""
@@ -254,7 +270,7 @@ def _resumable_loop(
     def start(s: Slots, m: Batch) -> Run:
         if moves is not None:
             move(s, m, moves[0], moves[1])
-        for i in range(*(uniform(s[slot]) for slot in bounds)):
+        for i in _trips(m, name, [uniform(s[slot]) for slot in bounds]):
             s[number] = i
             yield from body.start(s, m)
         if moves is not None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from itertools import count as naturals
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any, Protocol
 
 from warploom.base.errors import Error
+from warploom.runtime import driver
 from warploom.testing.fuzz.sources import Source
 from warploom.testing.fuzz.tiles import Tiles
 
@@ -71,6 +73,7 @@ class Result:
     device: str
     ran: Counter[str] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
+    lost: int = 0  # not run: an earlier kernel had broken the GPU's context
     seconds: float = 0.0
 
     @property
@@ -116,26 +119,70 @@ def run(
     levels: tuple[int, ...] = LEVELS,
     seconds: float = float("inf"),
     tell: Callable[[Failure | int], None] = lambda heard: None,
+    processes: int = 1,
 ) -> Result:
     """Run `count` kernels of these levels, those of the seeds from `seed` on, or as many as begin
-    within `seconds`.
+    within `seconds`, several `processes` at a time.
 
     `tell` hears of each failure, and how many have been run.
     """
     result, began = Result(seed, count, device), time.monotonic()
-    for number in islice((n for n in naturals(seed) if level_of(n) in levels), count):
-        if time.monotonic() - began >= seconds:
-            break
-        program = program_of(number)
-        result.ran[program.family] += 1
-        if why := tried(program, device, number):
-            least, why = shrunk(program, why, device, number)
-            failure = Failure(number, program.level, program.family, why, least.text())
-            result.failures.append(failure)
-            tell(failure)
-        tell(result.total)
+    numbers = islice((n for n in naturals(seed) if level_of(n) in levels), count)
+    given = zip(numbers, repeat(device), repeat(began + seconds))
+    if processes == 1:
+        _gather(map(_one, given), result, tell)
+    else:
+        with multiprocessing.get_context("spawn").Pool(processes) as pool:
+            _gather(pool.imap(_one, given), result, tell)
     result.seconds = round(time.monotonic() - began, 1)
     return result
+
+
+def _gather(
+    outcomes: Iterator[Failure | str], result: Result, tell: Callable[[Failure | int], None]
+) -> None:
+    """Count what became of kernels."""
+    for outcome in outcomes:
+        if outcome == _LATE:
+            continue
+        if outcome == _LOST:
+            result.lost += 1
+            continue
+        if isinstance(outcome, Failure):
+            result.failures.append(outcome)
+            tell(outcome)
+        result.ran[outcome.family if isinstance(outcome, Failure) else outcome] += 1
+        tell(result.total)
+
+
+# What became of a kernel that was not run; of one that was: its family, or its failure.
+_LATE, _LOST = "late", "lost"
+
+
+def _one(given: tuple[int, str, float]) -> Failure | str:
+    """Run the kernel of a seed, unless it is too late."""
+    number, device, until = given
+    if time.monotonic() >= until:
+        return _LATE
+    if device != "sim" and not _usable(device):
+        return _LOST
+    program = program_of(number)
+    why = tried(program, device, number)
+    if not why:
+        return program.family
+    least = program
+    if device == "sim" or _usable(device):
+        least, why = shrunk(program, why, device, number)
+    return Failure(number, program.level, program.family, why, least.text())
+
+
+def _usable(device: str) -> bool:
+    """Whether this process can still use its GPU."""
+    try:
+        driver.synchronize(int(device.partition(":")[2] or 0))
+    except Error:
+        return False
+    return True
 
 
 def shrunk(program: Program, why: str, device: str, seed: int) -> tuple[Program, str]:
