@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import warploom as wl
 from tests.kernels.token_model import SMALL, error, machine, model
 from warploom.base.errors import ShapeError
 from warploom.kernels import token
@@ -121,12 +122,36 @@ def test_rounds_are_launches(device, family: str) -> None:
     for rounds in (3, 1):
         run = machine(device, made, sequences=2).holding(histories)
         columns = run.columns([5, 6], [14, 30], [0, 1])
+        logits, chosen = [], []
         for _ in range(3 // rounds):
             run.call(columns, rounds=rounds).run()
+            logits.append(run.logits(2))
+            chosen.append(run.chosen(2))
         assert device.get(columns.positions).tolist() == [17, 33]
-        runs.append((device.get(columns.ids), run.logits(2)))
+        assert np.array_equal(device.get(columns.ids), chosen[-1][-1])
+        runs.append((np.concatenate(chosen), np.concatenate(logits)))
+    assert runs[0][0].shape == (3, 2) and runs[0][1].shape == (6, SMALL.vocabulary)
     assert np.array_equal(runs[0][0], runs[1][0])
     assert runs[0][1].tobytes() == runs[1][1].tobytes()
+
+
+def test_a_launch_behind_one_that_was_stopped(device) -> None:
+    """Also where blocks end their waits: here because a block too many is waited for."""
+    made, ids = model(), some(21)
+    stop = wl.Stop("sim" if isinstance(device.put(np.zeros(1)), np.ndarray) else "gpu")
+    run = machine(device, made).holding([ids[:-1]])
+    columns = run.columns(ids[-1:], [20], [0])
+    run.call(columns, stop=stop).run()
+    wanted = run.logits(1)
+    lonely = device.put(np.array([0, 1], np.int32))  # counts from one more than there is
+    run.works[1] = replace(run.works[1], state=lonely)
+    stop.ask()
+    run.call(run.columns(ids[-1:], [20], [0]), stop=stop).run()
+    run.logits(1)  # it has come back
+    stop.clear()
+    run.begin_anew()
+    run.call(run.columns(ids[-1:], [20], [0]), stop=stop).run()
+    assert run.logits(1).tobytes() == wanted.tobytes()
 
 
 # Each is a variant to compile.

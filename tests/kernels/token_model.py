@@ -1,7 +1,7 @@
 """Small models for the token kernel: random weights, packed and put on a device, and caches that
 hold what the reference computed, so that any length is one launch away."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ml_dtypes
@@ -83,17 +83,17 @@ class Machine:
         arrays = (np.array(n, np.int32) for n in (ids, positions, sequences))
         return token.Columns(*(self.device.put(a) for a in arrays))
 
-    def call(self, columns: token.Columns, **options: Any) -> Any:
+    def call(self, columns: token.Columns, rounds: int = 1, **options: Any) -> Any:
         """A launch that has not been made."""
         work = self.works.get(columns.count)
-        if work is None:
+        if work is None or work.chosen.shape[0] != rounds:
             zeros = lambda shape, dtype: self.device.put(np.zeros(shape, dtype))  # noqa: E731
-            work = token.Workspace.make(self.plan, columns.count, self.cache.context, zeros)
+            work = token.Workspace.make(self.plan, columns.count, self.cache.context, zeros, rounds)
             self.works[columns.count] = work
         scale = self.model.shape.head_dim**-0.5
         return token.call(
             self.plan, self.weights, self.cache, columns, work,
-            eps=self.model.eps, scale=scale, **options,
+            eps=self.model.eps, scale=scale, rounds=rounds, **options,
         )  # fmt: skip
 
     def run(self, ids: list[int], positions: list[int], sequences: list[int], **options: Any):
@@ -103,8 +103,18 @@ class Machine:
         return self.logits(columns.count), columns
 
     def logits(self, columns: int) -> np.ndarray:
-        """Of the last launch with so many columns."""
-        return self.device.get(self.works[columns].logits)
+        """Of the last launch with so many columns: [rounds · columns, vocabulary]."""
+        return np.array(self.device.get(self.works[columns].logits))
+
+    def chosen(self, columns: int) -> np.ndarray:
+        """Tokens of the last launch with so many columns: [rounds, columns]."""
+        return np.array(self.device.get(self.works[columns].chosen))
+
+    def begin_anew(self) -> None:
+        """After a launch that was stopped."""
+        for columns, work in self.works.items():
+            state = self.device.put(np.zeros(work.state.shape, np.int32))
+            self.works[columns] = replace(work, state=state)
 
     def stream(self, columns: int) -> np.ndarray:
         """What the last layer left, of a launch without a head."""

@@ -74,8 +74,9 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """What phases leave for each other, and `logits` [columns, vocabulary] of the last round. One
-    serves all launches of a plan that have as many columns, one after the other."""
+    """What phases leave for each other, and of each round `logits` [rounds · columns, vocabulary]
+    and the tokens `chosen` [rounds, columns]. One serves all launches of a plan that have as many
+    columns and rounds, one after the other."""
 
     stream: Any
     parts: tuple[Any, ...]
@@ -84,10 +85,13 @@ class Workspace:
     logits: Any
     best: Any
     best_at: Any
+    chosen: Any
     state: Any
 
     @classmethod
-    def make(cls, plan: Plan, columns: int, context: int, zeros: Zeros) -> "Workspace":
+    def make(
+        cls, plan: Plan, columns: int, context: int, zeros: Zeros, rounds: int = 1
+    ) -> "Workspace":
         """Arrays by `zeros(shape, dtype)`; `state` has to begin as zeros, the others with any
         numbers."""
         shape = plan.shape
@@ -106,14 +110,22 @@ class Workspace:
             parts=tuple(parts(matrix) for matrix in (*plan.matrices, plan.head)),
             chunks=(floats(*heads, shape.head_dim), floats(*heads), floats(*heads)),
             mixed=floats(columns, shape.query),
-            logits=floats(columns, shape.vocabulary),
+            logits=floats(rounds * columns, shape.vocabulary),
             best=floats(columns, runs),
             best_at=zeros((columns, runs), np.int32),
+            chosen=zeros((rounds, columns), np.int32),
             state=zeros((2,), np.int32),
         )
 
 
-def check(plan: Plan, weights: Weights, cache: Cache, columns: Columns, work: Workspace) -> None:
+def check(
+    plan: Plan,
+    weights: Weights,
+    cache: Cache,
+    columns: Columns,
+    work: Workspace,
+    rounds: int = 1,
+) -> None:
     """Raises ShapeError T201, T202 where an array does not fit the plan or another one."""
     shape, call = plan.shape, "token"
     known = arguments.sizes(
@@ -133,7 +145,8 @@ def check(plan: Plan, weights: Weights, cache: Cache, columns: Columns, work: Wo
         ids=(columns.ids, "columns"),
         positions=(columns.positions, "columns"),
         sequences=(columns.sequences, "columns"),
-        logits=(work.logits, "columns vocabulary"),
+        logits=(work.logits, "rows vocabulary"),
+        chosen=(work.chosen, "rounds columns"),
         chunks=(work.chunks[0], "columns heads chunks head_dim"),
     )
     wanted = {
@@ -141,6 +154,8 @@ def check(plan: Plan, weights: Weights, cache: Cache, columns: Columns, work: Wo
         "elements": plan.step_elements,
         "norms": 2 * shape.layers + 1,
         "columns": columns.count,
+        "rounds": rounds,
+        "rows": rounds * columns.count,
     } | {n: getattr(shape, n) for n in ("vocabulary", "hidden", "layers", "kv_heads", "heads")}
     wanted |= {"qkv": plan.qkv.rows, "up": plan.gate_up.rows}
     for name, size in wanted.items():

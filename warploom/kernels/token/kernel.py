@@ -71,6 +71,14 @@ def left(team, tokens, ids, positions, ROUNDS):
             wl.store(ids[wl.ds(t, 1)], tokens.gather(wl.arange(1) + t))
 
 
+@wl.function
+def noted(team, tokens, chosen, round):
+    """Keep the tokens of a round for the host."""
+    if (team.b == 0) & (team.r == 0):
+        for t in wl.unroll(team.TOKENS):
+            wl.store(chosen[round, wl.ds(t, 1)], tokens.gather(wl.arange(1) + t))
+
+
 @wl.kernel
 def token(
     packed: wl.Tensor,
@@ -96,6 +104,7 @@ def token(
     logits: wl.Tensor,
     best: wl.Tensor,
     best_at: wl.Tensor,
+    chosen: wl.Tensor,
     state: wl.Tensor,
     eps: wl.f32,
     scale: wl.f32,
@@ -106,6 +115,7 @@ def token(
     up_bias: wl.Tensor = None,
     down_bias: wl.Tensor = None,
     norm_biases: wl.Tensor = None,
+    stop: wl.Tensor = None,
     LAYERS: wl.const = 1,
     TOKENS: wl.const = 1,
     ROUNDS: wl.const = 1,
@@ -131,10 +141,13 @@ def token(
     UNITS: wl.const = 1,
 ):
     """ROUNDS tokens of each of TOKENS columns: column t goes on from `ids[t]` at `positions[t]` of
-    the sequence `sequences[t]`. Each round chooses the token with the largest logit; it and its
-    position are left in `ids` and `positions`. −1 as a position: a column that is not used.
-    Without HEAD the layers run once, for what they leave in the cache.
+    the sequence `sequences[t]`. Each round chooses the token with the largest logit and notes it
+    in `chosen`; the last one and its position are left in `ids` and `positions`. −1 as a position:
+    a column that is not used. Without HEAD the layers run once, for what they leave in the cache.
+    `stop`: the word of a `wl.Stop`, which ends waits for other blocks.
     """
+    if stop is not None:
+        wl.stop_at(stop)
     matrices = Matrices(
         *(packed, steps_of(QKV), steps_of(OUT), steps_of(GATE_UP), steps_of(DOWN), steps_of(HEAD)),
         LAYER_STEPS=LAYER_STEPS,
@@ -179,8 +192,9 @@ def token(
                     count, turn = attention_phases(work, heads, layer, count, turn)
                     count, turn = feed_forward_phases(work, layer, count, turn)
                 if HEAD is not None:
-                    head = Head(head_parts, matrices.head, logits, best, best_at)
+                    head = Head(head_parts, matrices.head, logits, best, best_at, round * TOKENS)
                     count, turn = head_phases(work, head, LAYERS, count, turn)
+                    noted(team, tokens, chosen, round)
             if HEAD is not None:
                 left(team, tokens, ids, positions, ROUNDS)
             team.finish(count)

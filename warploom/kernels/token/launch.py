@@ -21,16 +21,23 @@ def decode(
     scale: float,
     rounds: int = 1,
     head: bool = True,
+    stop: Any = None,
 ) -> None:
-    """`rounds` tokens of each column in one launch: keys and values go to the cache, the logits of
-    the last round to `work.logits`, the token with the largest one and its position to `columns`.
+    """`rounds` tokens of each column in one launch: keys and values go to the cache, logits and the
+    tokens with the largest of them to `work.logits` and `work.chosen`, the last of these tokens and
+    its position to `columns`.
 
-    Without `head` only the cache is filled, `columns` stay, and `rounds` is 1. A result depends on
+    Without `head` only the cache is filled, `columns` stay, and `rounds` is 1. `stop`, a `wl.Stop`,
+    ends a launch whose blocks would wait for ever; what it leaves means nothing, and the `state` of
+    the workspace has to become zeros. A result depends on
     neither the other columns nor the run: the order of every sum is fixed by the plan. Positions
     live on the device: who launches has to know that they stay inside the cache.
     Raises ShapeError T201, T202.
     """
-    made = call(plan, weights, cache, columns, work, eps=eps, scale=scale, rounds=rounds, head=head)
+    made = call(
+        plan, weights, cache, columns, work,
+        eps=eps, scale=scale, rounds=rounds, head=head, stop=stop,
+    )  # fmt: skip
     made.launcher(*made.args, **made.kwargs)
 
 
@@ -45,9 +52,10 @@ def call(
     scale: float,
     rounds: int = 1,
     head: bool = True,
+    stop: Any = None,
 ) -> Any:
     """The launch of `decode`, not yet made."""
-    arrays.check(plan, weights, cache, columns, work)
+    arrays.check(plan, weights, cache, columns, work, rounds)
     launch = kernel.token.launch(plan.blocks, cooperative=True)
     return launch.call(
         weights.packed,
@@ -67,6 +75,7 @@ def call(
         work.logits,
         work.best,
         work.best_at,
+        work.chosen,
         work.state,
         eps,
         scale,
@@ -77,6 +86,7 @@ def call(
         weights.up_bias,
         weights.down_bias,
         weights.norm_biases,
+        stop,
         TOKENS=columns.count,
         ROUNDS=rounds,
         PAGE=cache.page,
@@ -133,5 +143,5 @@ def _small(given: Any) -> Any:
         given.array([15, -1, 3], np.int32),
         given.array([0, 0, 1], np.int32),
     )
-    work = Workspace.make(plan, columns.count, cache.context, given.zeros)
+    work = Workspace.make(plan, columns.count, cache.context, given.zeros, rounds=2)
     return call(plan, weights, cache, columns, work, eps=1e-5, scale=0.2, rounds=2)

@@ -16,13 +16,15 @@ _RUNS = 256  # candidates that a warp looks at a time
 
 @wl.struct
 class Head:
-    """`logits` [tokens, vocabulary]; `best` and `best_at` [tokens, warps of the launch]."""
+    """`logits` [rounds · tokens, vocabulary], of which this round has the rows from `first` on;
+    `best` and `best_at` [tokens, warps of the launch]."""
 
     parts: wl.Tensor
     matrix: object
     logits: wl.Tensor
     best: wl.Tensor
     best_at: wl.Tensor
+    first: int
 
     def runs(self, team):
         return team.BLOCKS * team.WARPS
@@ -41,7 +43,7 @@ def logits_written(team, head):
         for i in wl.range(begin, WINDOWS * (run + 1) // RUNS):
             column = wl.arange(_WIDTH) + i * _WIDTH
             value = summed(head.parts, head.matrix, t, column)
-            wl.store(head.logits[t, wl.ds(i * _WIDTH, _WIDTH)], value)
+            wl.store(head.logits[head.first + t, wl.ds(i * _WIDTH, _WIDTH)], value)
             value = wl.where(column < VOCABULARY, value, NEGATIVE_INFINITY)
             here = wl.max(value, 0, keepdims=True)
             # Later columns win only if they are larger, or the first NaN.
