@@ -51,7 +51,7 @@ def test_stdout_has_the_answer_and_nothing_else(script, capsys) -> None:
     assert main(["generate", "toy", "hello", "--device", "sim", "--context", "32"]) == 0
     out, err = capsys.readouterr()
     assert out == "hell no 🙂\n"
-    assert "[sim, f32] " in err and "stop" in err
+    assert "[sim, f32, unfused] " in err and "stop" in err
     assert (asked["name"], asked["device"], asked["context"]) == ("toy", "sim", 32)
 
 

@@ -1,5 +1,6 @@
 """The runner of the token kernel against the NumPy forward pass, and which models it takes."""
 
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,14 @@ from warploom.engine.checkpoint import open_checkpoint
 from warploom.engine.model import Model
 from warploom.engine.place import Place
 from warploom.engine.reference import forward
-from warploom.engine.token_runner import shape_of, why_not
+from warploom.engine.runner import sizes as unfused_sizes
+from warploom.engine.token_runner import TokenRunner, shape_of, why_not
+from warploom.engine.token_runner import sizes as token_sizes
 from warploom.engine.weights import load_weights
 from warploom.kernels.token.reference import Layer
 from warploom.kernels.token.reference import Model as token_model
 from warploom.kernels.token.reference import forward as token_forward
+from warploom.testing.golden import Golden
 
 SIZES = tiny.Tiny(
     hidden=64, heads=2, kv_heads=1, head_dim=32, feed_forward=64, context=100, tied=False, seed=5
@@ -123,7 +127,7 @@ def test_a_full_context_is_refused_before_anything_is_written(path: Path, place:
     generation = model.generate(ids[:98], max_new_tokens=9)
     assert len(list(generation)) <= 2
     model.runner.feed(ids)
-    with pytest.raises(IndexError, match="the context of 100 tokens is full"):
+    with pytest.raises(ModelError, match="the context of 100 tokens is full"):
         model.runner.advance(1)
     with pytest.raises(ModelError, match="E301"):
         model.generate([*ids, 1])
@@ -154,3 +158,133 @@ def test_what_does_not_fit(tmp_path: Path, path: Path) -> None:
     assert load(path, device="sim").why == "one launch an operation"
     config = open_checkpoint(path).config
     assert not why_not(config, Place("sim"), "f16")
+
+
+def test_several_tokens_a_launch_are_the_same(path: Path, place: str) -> None:
+    """Also the last ones, fewer than a launch takes, and right after a prompt of several pieces."""
+    model = run(path, place)
+    runs = []
+    for count in (1, 4):
+        generation = model.generate(
+            some_ids(11), max_new_tokens=11, tokens_per_launch=count, stop="no such text"
+        )
+        pieces = [(piece.id, piece.logprob) for piece in generation]
+        runs.append((pieces, generation.finish, len(generation.seconds.tokens)))
+        assert model.runner.length == 11 + len(pieces) - 1
+    assert runs[0] == runs[1]
+    assert len(runs[0][0]) == 11
+
+
+def test_several_tokens_stop_at_the_end_of_the_context(path: Path, place: str) -> None:
+    model = run(path, place)
+    model.runner.feed(some_ids(97))
+    assert isinstance(model.runner, TokenRunner)
+    tokens, logits = model.runner.ahead(model.runner.best(), 3)
+    assert (len(tokens), logits.shape) == (3, (3, len(tiny.tokens())))
+    before = model.runner.logits().tobytes()
+    with pytest.raises(ModelError, match="it holds 100, and 3 more were given"):
+        model.runner.ahead(tokens[-1], 3)
+    assert model.runner.logits().tobytes() == before and model.runner.length == 100
+
+
+@pytest.mark.parametrize("where", ["_launch", "wait"])
+def test_an_interrupt_leaves_the_next_launch_right(
+    path: Path, place: str, where: str, golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C comes while a launch runs. The sequence is gone, and says so; a new one is right."""
+    model = run(path, place)
+    runner = model.runner
+    assert isinstance(runner, TokenRunner)
+    wanted = model.logits(some_ids(9)).tobytes()
+    runner.feed(some_ids(9))
+    runner.best()
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        if where == "wait":
+            patch.setattr(Place, "wait", interrupted)
+        else:
+            patch.setitem(runner._launches, (1, 1, True), interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            runner.advance(3)
+            runner.logits()
+    with pytest.raises(ModelError) as refused:
+        runner.advance(3)
+    golden(str(refused.value), "interrupted")
+    assert model.logits(some_ids(9)).tobytes() == wanted
+
+
+def test_an_interrupt_in_the_middle_of_a_simulated_launch(path: Path) -> None:
+    """A signal stops blocks between the meetings of an exchange, which then count too few."""
+    model = run(path, "sim")
+    wanted = model.logits(some_ids(9)).tobytes()
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupted)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            for _ in range(100):
+                model.logits(some_ids(9))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert model.logits(some_ids(9)).tobytes() == wanted
+
+
+@pytest.mark.gpu
+def test_a_gpu_takes_the_token_kernel_by_itself(tmp_path: Path, path: Path) -> None:
+    assert load(path, device="gpu").kernels == "token"
+    assert (
+        load(path, device="gpu", kernels="unfused").why == "one launch an operation, as asked for"
+    )
+    small = load(tiny.write_gguf(tmp_path / "small.gguf", tiny.Tiny()), device="gpu")
+    assert small.kernels == "unfused"
+    assert small.why.startswith("one launch an operation: token: `hidden` is 32")
+    exact = load(path, device="gpu", dtype="f32")
+    assert "bf16 or f16, not f32" in exact.why
+
+
+def test_text_of_too_little_memory(
+    path: Path, golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is read. A context that fits is named where there is one."""
+    texts = []
+    config, spare = open_checkpoint(path).config, 256 << 20
+    tight = token_sizes(config, Place("sim"), "bf16", 60).total
+    for free, kernels in ((50 << 20, "unfused"), (spare + tight, "token")):
+        monkeypatch.setattr(Place, "free_bytes", free)
+        with pytest.raises(ModelError) as refused:
+            load(path, device="sim", dtype="bf16", kernels=kernels)
+        texts.append(str(refused.value).replace(str(path), "tiny.gguf"))
+    golden("\n\n".join(texts))
+
+
+@pytest.mark.parametrize("kernels", ["token", "unfused"])
+def test_sizes_are_those_of_the_arrays(path: Path, kernels: str) -> None:
+    config = open_checkpoint(path).config
+    model = load(path, device="sim", dtype="bf16", kernels=kernels)
+    if kernels == "token":
+        found = token_sizes(config, Place("sim"), "bf16", 100)
+    else:
+        found = unfused_sizes(config, "bf16", 100)
+    assert found.cache == model.runner.cache_bytes
+    assert found.weights >= 2 * config.parameters
+
+
+def test_text_of_several_tokens_a_launch(path: Path, golden: Golden) -> None:
+    token, unfused = run(path, "sim"), load(path, device="sim", dtype="bf16")
+    texts = []
+    for model, options in (
+        (token, {"tokens_per_launch": 0}),
+        (token, {"tokens_per_launch": 4, "temperature": 0.5}),
+        (unfused, {"tokens_per_launch": 4}),
+    ):
+        with pytest.raises(ModelError) as refused:
+            model.generate([1], **options)
+        texts.append(str(refused.value))
+    golden("\n\n".join(texts))

@@ -71,7 +71,14 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--kernels",
         choices=("token", "unfused"),
-        help="one launch a token, or one an operation (default: unfused)",
+        help="one launch a token, or one an operation (default: token on a GPU where it fits)",
+    )
+    parser.add_argument(
+        "--tokens-per-launch",
+        type=int,
+        default=1,
+        metavar="N",
+        help="tokens that one launch computes, at temperature 0 (default 1)",
     )
     parser.add_argument(
         "--context",
@@ -100,6 +107,9 @@ def run(args: argparse.Namespace) -> int:
             download=args.download,
             progress=progress,
         )
+        if args.kernels is None and model.device != "sim" and model.kernels != "token":
+            progress.clear()
+            print(f"[{model.why}]", file=sys.stderr)
         generation = model.generate(
             prompt,
             max_new_tokens=args.max_new_tokens,
@@ -108,6 +118,7 @@ def run(args: argparse.Namespace) -> int:
             top_p=args.top_p,
             seed=args.seed,
             stop=args.stop,
+            tokens_per_launch=args.tokens_per_launch,
             raw=args.raw,
             system=args.system,
             progress=progress,
@@ -158,6 +169,7 @@ def result(model: Model, generation: Generation) -> dict[str, Any]:
             "prompt": generation.seconds.prompt,
             "token_median": generation.seconds.token_median,
         },
+        "tokens_per_launch": generation.tokens_per_launch,
         "kernels": model.kernels,
         "why": model.why,
     }
@@ -166,10 +178,11 @@ def result(model: Model, generation: Generation) -> dict[str, Any]:
 def _summary(model: Model, generation: Generation) -> None:
     seconds = generation.seconds
     median = seconds.token_median
-    speed = f", {median:.3g} s a token" if median is not None else ""
+    speed = f", {median:.3g} s a token ({1 / median:.3g} a second)" if median else ""
+    count = f"{len(generation.prompt_ids)} + {len(generation.ids)} tokens"
     print(
-        f"[{model.device}, {model.dtype}] {len(generation.prompt_ids)} + {len(generation.ids)} "
-        f"tokens; load {model.load_seconds:.1f} s, prompt {seconds.prompt:.1f} s{speed}; "
+        f"[{model.device}, {model.dtype}, {model.kernels}] {count}; "
+        f"load {model.load_seconds:.1f} s, prompt {seconds.prompt:.1f} s{speed}; "
         f"{generation.finish}",
         file=sys.stderr,
     )

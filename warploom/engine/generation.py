@@ -7,7 +7,7 @@ import statistics
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -38,6 +38,16 @@ class Decoder(Protocol):
 
     def advance(self, token: int) -> None:
         """Appends a token."""
+        ...
+
+
+@runtime_checkable
+class Ahead(Protocol):
+    """A decoder that computes several tokens in a launch."""
+
+    def ahead(self, token: int, rounds: int) -> tuple[list[int], np.ndarray]:
+        """Appends a token and the `rounds` - 1 best ones behind it: the best token and the logits
+        after each."""
         ...
 
 
@@ -83,6 +93,7 @@ class Generation(Iterator[Piece]):
         sampling: Sampling,
         stop: Sequence[str] = (),
         progress: Progress | None = None,
+        rounds: int = 1,
     ) -> None:
         self.prompt_ids = list(prompt_ids)
         self.ids: list[int] = []
@@ -96,6 +107,7 @@ class Generation(Iterator[Piece]):
         self._limit = min(max_new_tokens, decoder.context - len(self.prompt_ids))
         self._sampling = sampling
         self._progress = progress
+        self.tokens_per_launch = rounds
         self._pieces = self._run()
 
     def __iter__(self) -> "Generation":
@@ -116,22 +128,32 @@ class Generation(Iterator[Piece]):
             return
         hear("prompt", 0, len(self.prompt_ids))
         self._decoder.feed(self.prompt_ids, lambda done, total: hear("prompt", done, total))
+        found = [self._pick()]
+        self.seconds.prompt = time.perf_counter() - start
         while True:
-            token, logprob = self._pick()
-            now = time.perf_counter()
-            if self.ids:
-                self.seconds.tokens.append(now - start)
-            else:
-                self.seconds.prompt = now - start
-            start = now
-            self.ids.append(token)
-            hear("token", len(self.ids), self._limit)
-            text = self._take(token)
-            self.text += text
-            yield Piece(text, token, logprob)
-            if self.finish != "interrupt":
-                return
-            self._decoder.advance(token)
+            for token, logprob in found:
+                self.ids.append(token)
+                hear("token", len(self.ids), self._limit)
+                text = self._take(token)
+                self.text += text
+                yield Piece(text, token, logprob)
+                if self.finish != "interrupt":
+                    return
+            start = time.perf_counter()
+            found = self._next()
+            self.seconds.tokens += [(time.perf_counter() - start) / len(found)] * len(found)
+
+    def _next(self) -> list[tuple[int, float]]:
+        """Tokens behind the last one, and what the model gives them."""
+        last = self.ids[-1]
+        count, decoder = self.tokens_per_launch, self._decoder
+        # Fewer would be a kernel of their own.
+        fits = self._limit - len(self.ids) >= count
+        if count > 1 and fits and isinstance(decoder, Ahead):
+            tokens, logits = decoder.ahead(last, count)
+            return [(t, log_probability(row, t)) for t, row in zip(tokens, logits, strict=True)]
+        self._decoder.advance(last)
+        return [self._pick()]
 
     def _pick(self) -> tuple[int, float]:
         logits = self._decoder.logits()

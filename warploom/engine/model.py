@@ -5,20 +5,23 @@ Puts the parts together; holds no arithmetic and no file format.
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from warploom.engine import hub
+from warploom.engine import hub, token_runner
+from warploom.engine import runner as runner_module
 from warploom.engine.chat import render
 from warploom.engine.checkpoint import Checkpoint, open_checkpoint
 from warploom.engine.config import ModelConfig
-from warploom.engine.generation import Generation, Progress
+from warploom.engine.generation import Ahead, Generation, Progress
 from warploom.engine.place import Place, choose
 from warploom.engine.pull import pull
 from warploom.engine.refusal import refuse
 from warploom.engine.registry import KnownModel, is_repository, locate
+from warploom.engine.room import check as check_memory
 from warploom.engine.runner import Runner
 from warploom.engine.sampler import Sampling
 from warploom.engine.token_runner import TokenRunner, pack, why_not
@@ -30,6 +33,8 @@ Prompt = str | Sequence[int] | Sequence[Mapping[str, str]]
 KERNELS = ("token", "unfused")
 TOKEN = "one launch a token"
 UNFUSED = "one launch an operation"
+MOST_ROUNDS = 256
+"""Tokens of a launch: their logits are kept for the host."""
 
 
 class Model:
@@ -105,6 +110,7 @@ class Model:
         seed: int = 0,
         stop: str | Sequence[str] = (),
         *,
+        tokens_per_launch: int = 1,
         raw: bool = False,
         system: str | None = None,
         progress: Progress | None = None,
@@ -114,17 +120,26 @@ class Model:
         Temperature 0 takes the best token (of equal ones the lowest id); otherwise temperature,
         top-k and top-p apply in this order, and the draw depends on `seed` and position only. It
         ends at the model's end token, at a `stop` text (not part of the answer), after
-        `max_new_tokens`, or where the context is full. Raises ModelError: what `encode` raises,
-        E301 a prompt that fills the context, E303 an impossible setting.
+        `max_new_tokens`, or where the context is full. With `tokens_per_launch` the token kernel
+        computes several at a time, which then come together; they are the same. Raises ModelError:
+        what `encode` raises, E301 a prompt that fills the context, E303 an impossible setting.
         """
         sampling = Sampling(temperature, top_k, top_p, seed)
         if max_new_tokens < 0:
             raise refuse("E303", f"max_new_tokens is {max_new_tokens}; it must be at least 0")
+        self._check_rounds(tokens_per_launch, sampling)
         ids = self.encode(prompt, raw, system)
         self._check_length(len(ids), 1)
         stops = [stop] if isinstance(stop, str) else list(stop)
         return Generation(
-            self.runner, self.tokenizer, ids, max_new_tokens, sampling, stops, progress
+            self.runner,
+            self.tokenizer,
+            ids,
+            max_new_tokens,
+            sampling,
+            stops,
+            progress,
+            tokens_per_launch,
         )
 
     def logits(self, ids: Sequence[int], last: int | None = None) -> np.ndarray:
@@ -197,6 +212,26 @@ class Model:
             )  # fmt: skip
         return ids
 
+    def _check_rounds(self, count: int, sampling: Sampling) -> None:
+        if not 1 <= count <= MOST_ROUNDS:
+            raise refuse(
+                "E303", f"tokens_per_launch is {count}; it must be from 1 to {MOST_ROUNDS}"
+            )
+        if count > 1 and not sampling.greedy:
+            raise refuse(
+                "E303",
+                f"{count} tokens in a launch with temperature {sampling.temperature}",
+                notes=["the launch goes on with the best token; a draw is the host's"],
+                hint="leave the temperature at 0, or take one token a launch",
+            )
+        if count > 1 and not isinstance(self.runner, Ahead):
+            raise refuse(
+                "E303",
+                f"{count} tokens in a launch, and this model runs in {UNFUSED}",
+                notes=[self.why] if self.why != UNFUSED else [],
+                hint="load it with kernels `token`, or take one token a launch",
+            )
+
     def _check_length(self, tokens: int, room: int) -> None:
         if tokens + room <= self.context:
             return
@@ -227,10 +262,11 @@ def load(
     `device` is `sim`, `gpu` or `gpu:N` (default: the GPU where one is usable); `dtype` of weights
     and cache is `f32`, `bf16` or `f16` (default: f32 on the simulator, bf16 on a GPU); `context`
     is the number of tokens that prompt and answer share (default: what the model was made for).
-    `kernels` is `unfused` (one launch an operation, the default) or `token` (one launch a token).
+    `kernels` is `token` (one launch a token) or `unfused` (one launch an operation); by default the
+    first on a GPU where the model fits it, and `why` of the model says what does not.
     Raises ModelError E1xx where there is no such model, E2xx where its files cannot be used,
-    E305 without the extra `engine`, E306 for an impossible option; LaunchError H021 for another
-    device word, H020 where no GPU is usable.
+    E305 without the extra `engine`, E306 for an impossible option, E307 where the memory of the
+    device does not suffice; LaunchError H021 for another device word, H020 where no GPU is usable.
     """
     start = time.perf_counter()
     place = choose(device)
@@ -250,11 +286,16 @@ def load(
     if kernels not in (None, *KERNELS):
         raise refuse("E306", f"there are no kernels `{kernels}`", hint="give token or unfused")
     chosen, why = _kernels(checkpoint.config, place, dtype, kernels)
+    room = context or most
+    if chosen == "token":
+        needed = partial(token_runner.sizes, checkpoint.config, place, dtype)
+    else:
+        needed = partial(runner_module.sizes, checkpoint.config, dtype)
+    check_memory(word, needed, room, place)
     hear = progress or (lambda stage, done, total: None)
     tokenizer = checkpoint.tokenizer()
     put = place.put if chosen == "unfused" else _kept
     weights = load_weights(checkpoint, dtype, put, lambda done, total: hear("load", done, total))
-    room = context or most
     if chosen == "token":
         packed = pack(
             checkpoint.config, weights, place, dtype, lambda done, total: hear("pack", done, total)
@@ -273,16 +314,20 @@ def _kept(array: np.ndarray) -> np.ndarray:
 
 def _kernels(config: ModelConfig, place: Place, dtype: str, asked: str | None) -> tuple[str, str]:
     """Which kernels run a model, and why."""
-    if asked != "token":
-        return "unfused", f"{UNFUSED}, as asked for" if asked else UNFUSED
+    if asked == "unfused":
+        return "unfused", f"{UNFUSED}, as asked for"
     obstacle = why_not(config, place, dtype)
-    if obstacle:
+    if asked == "token" and obstacle:
         raise refuse(
             "E306",
             "this model does not run in one launch a token",
             notes=[obstacle],
             hint="give unfused, or leave it out",
         )
+    if asked != "token" and not place.is_gpu:
+        return "unfused", UNFUSED
+    if obstacle:
+        return "unfused", f"{UNFUSED}: {obstacle}"
     return "token", TOKEN
 
 

@@ -3,13 +3,14 @@ that knows the difference between the two.
 """
 
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from warploom.runtime import arrays, driver, memory, places
+from warploom.runtime import arrays, driver, memory, places, streams
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,21 @@ class Place:
         if self.is_gpu:
             return memory.device_empty(tuple(shape), dtype, self.name)
         return np.empty(tuple(shape), dtype)
+
+    @property
+    def free_bytes(self) -> int | None:
+        """Memory of a GPU that nobody uses; None on the simulator, which takes it bit by bit."""
+        return driver.free_memory(places.gpu_number(self.name)) if self.is_gpu else None
+
+    def wait(self) -> None:
+        """Waits for everything launched, so that Ctrl-C gets through: a wait in the driver would
+        hold it back until the work is done."""
+        if self.is_gpu:
+            device = places.gpu_number(self.name)
+            event = streams.Event(device)
+            event.record(driver.current_stream(device, ""))
+            while not event.reached:
+                time.sleep(0)
 
     @property
     def multiprocessors(self) -> int:

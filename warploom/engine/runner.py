@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from warploom.engine.cache import Cache, make_cache
+from warploom.engine.cache import SPLIT, Cache, make_cache
 from warploom.engine.config import ModelConfig
 from warploom.engine.place import Place
+from warploom.engine.room import Sizes, require_free
 from warploom.engine.step import Buffers, Launches, build_step
 from warploom.engine.weights import DTYPES, Weights
 from warploom.runtime.graph import Graph, graph
@@ -53,6 +54,7 @@ class Runner:
 
     def feed(self, ids: Sequence[int], progress: Callable[[int, int], None] | None = None) -> None:
         """Starts a sequence with a prompt; only its last token goes through the output head."""
+        require_free(self.context, 0, len(ids))
         self._restart()
         for start in range(0, len(ids), CHUNK):
             chunk = ids[start : start + CHUNK]
@@ -63,6 +65,7 @@ class Runner:
 
     def all_logits(self, ids: Sequence[int], last: int) -> np.ndarray:
         """Logits [last, vocabulary] after each of the last ids of a new sequence."""
+        require_free(self.context, 0, len(ids))
         self._restart()
         out = np.empty((last, self.config.vocabulary), np.float32)
         skipped = len(ids) - last
@@ -94,8 +97,7 @@ class Runner:
 
     def advance_unseen(self) -> None:
         """Appends the best token without reading it: nothing waits for the device."""
-        if self._length >= self.context:
-            raise IndexError(f"the context of {self.context} tokens is full")
+        require_free(self.context, self._length, 1)
         self._step(0, 1, self._length + 1)()
         self._length += 1
         self._best = None
@@ -163,3 +165,14 @@ class _Step:
     def launches(self) -> int:
         """Kernel launches of the recording; 0 where there is none yet."""
         return 0 if self._graph is None else self._graph.launches
+
+
+def sizes(config: ModelConfig, dtype: str, context: int) -> Sizes:
+    """Bytes that the kernels of one launch an operation need for a model."""
+    size = np.dtype(DTYPES[dtype]).itemsize
+    parts = -(-context // SPLIT)
+    wide = config.hidden * 2 + config.q_size * 2 + 2 * config.kv_size + config.vocabulary
+    wide += (2 + config.gated) * config.feed_forward
+    wide += config.heads * parts * (config.head_dim + 2)
+    cache = 2 * config.layers * context * config.kv_size * size
+    return Sizes(config.parameters * size, cache, 4 * CHUNK * wide)

@@ -5,6 +5,7 @@ Token and position live on the device, so one bound launch is right for every la
 neither text nor sampling.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +14,11 @@ import numpy as np
 
 from warploom.engine.config import ModelConfig
 from warploom.engine.place import Place
+from warploom.engine.refusal import refuse
+from warploom.engine.room import Sizes, require_free
 from warploom.engine.weights import DTYPES, Weights
 from warploom.kernels import token
+from warploom.runtime.stop import Stop
 
 PAGE = 64
 """Rows of a page. One sequence has them in order."""
@@ -112,8 +116,8 @@ class TokenRunner:
         self.context = context
         self._place = place
         self._packed = packed
-        pages = -(-context // PAGE)
-        shape = (config.layers, pages, PAGE, config.kv_heads, config.head_dim)
+        shape = cache_shape(config, context)
+        pages = shape[1]
         self._cache = token.Cache(
             keys=place.zeros(shape, DTYPES[dtype]),
             values=place.zeros(shape, DTYPES[dtype]),
@@ -121,12 +125,14 @@ class TokenRunner:
         )
         self._prompt = self._columns(token.MOST_TOKENS)
         self._one = self._columns(1)
-        self._launches: dict[tuple[int, bool], Callable[[], object]] = {}
-        self._works: dict[int, token.Workspace] = {}
-        self._newest = self._one  # the columns of the last launch with a head, and which of them
-        self._row = 0
+        self._stop = Stop(place.name)
+        self._launches: dict[tuple[int, int, bool], Callable[[], object]] = {}
+        self._works: dict[tuple[int, int], token.Workspace] = {}
+        self._newest = (self._one, 1)  # columns and rounds of the last launch with a head,
+        self._row = 0  # and which of its logits are the last ones
         self._length = 0
         self._best: int | None = None
+        self._cut = False
 
     @property
     def cache_bytes(self) -> int:
@@ -146,6 +152,7 @@ class TokenRunner:
 
     def feed(self, ids: Sequence[int], progress: Progress | None = None) -> None:
         """Starts a sequence with a prompt; only its last piece goes through the output head."""
+        require_free(self.context, 0, len(ids))
         self._restart()
         for start in range(0, len(ids), token.MOST_TOKENS):
             piece = ids[start : start + token.MOST_TOKENS]
@@ -155,6 +162,7 @@ class TokenRunner:
 
     def all_logits(self, ids: Sequence[int], last: int) -> np.ndarray:
         """Logits [last, vocabulary] after each of the last ids of a new sequence."""
+        require_free(self.context, 0, len(ids))
         self._restart()
         out = np.empty((last, self.config.vocabulary), np.float32)
         skipped = len(ids) - last
@@ -164,41 +172,52 @@ class TokenRunner:
             count = min(len(piece), max(0, end))
             self._piece(piece, head=count > 0 or start + len(piece) == len(ids))
             if count:
-                found = self._place.read(self._works[token.MOST_TOKENS].logits)
+                found = self._read(self._works[token.MOST_TOKENS, 1].logits)
                 out[end - count : end] = found[len(piece) - count : len(piece)]
         return out
 
     def best(self) -> int:
         """The token with the largest logit after the last one."""
         if self._best is None:
-            self._best = int(self._place.read(self._newest.ids)[self._row])
+            columns, rounds = self._newest
+            chosen = self._read(self._works[columns.count, rounds].chosen)
+            self._best = int(chosen.reshape(-1)[self._row])
         return self._best
 
     def logits(self) -> np.ndarray:
         """The f32 logits [vocabulary] after the last token."""
-        return self._place.read(self._works[self._newest.count].logits)[self._row]
+        columns, rounds = self._newest
+        return self._read(self._works[columns.count, rounds].logits)[self._row]
 
     def advance(self, token: int) -> None:
         """Appends a token."""
-        if self._newest is not self._one:
-            self._follow(token)
-        elif token != self.best():
-            self._place.write(self._one.ids, np.array([token], np.int32))
-        self._one_more()
+        self._follow(token)
+        self._go_on(1)
 
     def advance_unseen(self) -> None:
         """Appends the best token; after a prompt it is read once, then nothing is."""
-        if self._newest is not self._one:
+        if self._newest[0] is not self._one:
             self._follow(self.best())
-        self._one_more()
+        self._go_on(1)
+
+    def ahead(self, token: int, rounds: int) -> tuple[list[int], np.ndarray]:
+        """Appends a token and the `rounds` - 1 best ones behind it in one launch. Returns the best
+        token and the logits after each of them: the last of these tokens is not appended yet."""
+        self._follow(token)
+        self._go_on(rounds)
+        work = self._works[1, rounds]
+        chosen = self._read(work.chosen).reshape(-1).tolist()
+        self._best = chosen[-1]
+        return chosen, self._read(work.logits)
 
     def synchronise(self) -> None:
         """Waits until everything launched is done."""
-        self._place.read(self._one.ids)
+        self._read(self._one.ids)
 
     def _restart(self) -> None:
         self._length = 0
         self._best = None
+        self._cut = False
 
     def _columns(self, count: int) -> token.Columns:
         def made() -> Any:
@@ -214,38 +233,111 @@ class TokenRunner:
         positions[: len(ids)] = np.arange(self._length, self._length + len(ids))
         self._place.write(self._prompt.ids, given)
         self._place.write(self._prompt.positions, positions)
-        self._launch(self._prompt, head)
+        self._launch(self._prompt, 1, head)
         self._length += len(ids)
         if head:
-            self._newest, self._row, self._best = self._prompt, len(ids) - 1, None
+            self._newest, self._row, self._best = (self._prompt, 1), len(ids) - 1, None
 
     def _follow(self, token: int) -> None:
-        """After a prompt: one column goes on with a token."""
-        self._place.write(self._one.ids, np.array([token], np.int32))
-        self._place.write(self._one.positions, np.array([self._length], np.int32))
+        """One column goes on with a token. The device knows it already where it is the best one."""
+        self._check_whole()
+        if self._newest[0] is not self._one:
+            self._place.write(self._one.ids, np.array([token], np.int32))
+            self._place.write(self._one.positions, np.array([self._length], np.int32))
+        elif token != self.best():
+            self._place.write(self._one.ids, np.array([token], np.int32))
 
-    def _one_more(self) -> None:
-        if self._length >= self.context:
-            raise IndexError(f"the context of {self.context} tokens is full")
-        self._launch(self._one, head=True)
-        self._length += 1
-        self._newest, self._row, self._best = self._one, 0, None
+    def _go_on(self, rounds: int) -> None:
+        self._check_whole()
+        require_free(self.context, self._length, rounds)
+        self._launch(self._one, rounds, head=True)
+        self._length += rounds
+        self._newest, self._row, self._best = (self._one, rounds), rounds - 1, None
 
-    def _launch(self, columns: token.Columns, head: bool) -> None:
-        key = (columns.count, head)
+    def _check_whole(self) -> None:
+        if self._cut:
+            raise refuse(
+                "E308",
+                "the sequence was cut off by an interrupt",
+                notes=["what the interrupted launch left in the cache means nothing"],
+                hint="start it anew with its tokens",
+            )
+
+    def _launch(self, columns: token.Columns, rounds: int, head: bool) -> None:
+        key = (columns.count, rounds, head)
         if key not in self._launches:
-            self._launches[key] = self._bound(columns, head)
-        self._launches[key]()
+            self._launches[key] = self._bound(columns, rounds, head)
+        try:
+            self._launches[key]()
+        except BaseException:  # on the simulator the work is done here
+            self._abandon()
+            raise
 
-    def _bound(self, columns: token.Columns, head: bool) -> Callable[[], object]:
+    def _read(self, array: Any) -> np.ndarray:
+        """A host copy, once everything launched is done. Ctrl-C ends it."""
+        try:
+            self._place.wait()
+        except BaseException:
+            self._abandon()
+            raise
+        return self._place.read(array)
+
+    def _abandon(self) -> None:
+        """Lets launches end without waiting for each other's blocks, and what they hand on begin
+        anew: the next launch is right, the sequence is not."""
+        self._cut = True
+        self._stop.ask()
+        self._stop.clear()
+        for work in self._works.values():
+            self._place.write(work.state, np.zeros(work.state.shape, np.int32))
+
+    def _bound(self, columns: token.Columns, rounds: int, head: bool) -> Callable[[], object]:
         plan, weights = self._packed.plan, self._packed.weights
-        if columns.count not in self._works:
-            room = -(-self.context // PAGE) * PAGE
-            self._works[columns.count] = token.Workspace.make(
-                plan, columns.count, room, self._place.zeros
+        key = columns.count, rounds
+        if key not in self._works:
+            room = self._cache.context
+            self._works[key] = token.Workspace.make(
+                plan, columns.count, room, self._place.zeros, rounds
             )
         made = token.call(
-            plan, weights, self._cache, columns, self._works[columns.count],
-            eps=self.config.norm_eps, scale=self.config.scale, head=head,
+            plan, weights, self._cache, columns, self._works[key],
+            eps=self.config.norm_eps, scale=self.config.scale,
+            rounds=rounds, head=head, stop=self._stop,
         )  # fmt: skip
         return made.launcher.bound(*made.args, **made.kwargs)
+
+
+def cache_shape(config: ModelConfig, context: int) -> tuple[int, ...]:
+    """Of the keys, and of the values, of one sequence."""
+    return (config.layers, -(-context // PAGE), PAGE, config.kv_heads, config.head_dim)
+
+
+def sizes(config: ModelConfig, place: Place, dtype: str, context: int, rounds: int = 1) -> Sizes:
+    """Bytes that the kernel needs for a model: packed weights, cache, and what lies between
+    phases."""
+    plan = token.make(shape_of(config), *_size(place))
+    size = np.dtype(DTYPES[dtype]).itemsize
+    table = config.vocabulary * config.hidden
+    vectors = 4 * (config.parameters - _in_matrices(config))
+    weights = (plan.total_steps * plan.step_elements + table) * size + vectors
+    cache = 2 * math.prod(cache_shape(config, context)) * size
+    taken = 0
+
+    def count(shape: tuple[int, ...], kind: Any) -> Any:
+        nonlocal taken
+        taken += math.prod(shape) * np.dtype(kind).itemsize
+
+    room = -(-context // PAGE) * PAGE
+    for columns, times in ((token.MOST_TOKENS, 1), (1, 1), (1, rounds)):
+        token.Workspace.make(plan, columns, room, count, times)
+    # A matrix at a time lies there before it is packed.
+    largest = size * max(table, (1 + config.gated) * config.feed_forward * config.hidden)
+    return Sizes(weights, cache, taken + largest)
+
+
+def _in_matrices(config: ModelConfig) -> int:
+    """Numbers of the matrices and tables of a model."""
+    attention = config.hidden * (2 * config.q_size + 2 * config.kv_size)
+    layer = attention + (2 + config.gated) * config.hidden * config.feed_forward
+    tables = config.vocabulary * config.hidden * (1 if config.tied else 2)
+    return config.layers * layer + tables

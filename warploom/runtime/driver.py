@@ -216,6 +216,12 @@ class Current:
 # Memory --------------------------------------------------------------------------------------
 
 
+def free_memory(device: int) -> int:
+    """Bytes of a GPU that nobody uses."""
+    with Current(device):
+        return int(call(api().cuMemGetInfo(), "asking for free memory")[0])
+
+
 def allocate(device: int, size: int) -> int:
     """Address of `size` bytes on a GPU (0 for none); raises H023 where there is not enough."""
     if size == 0:

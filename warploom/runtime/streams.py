@@ -55,6 +55,9 @@ def destroy_graph(executable: Any) -> None:
         driver.api().cuGraphExecDestroy(executable)
 
 
+_NOT_READY = 600  # of the driver
+
+
 class Event:
     """A point in a stream, to measure time between two."""
 
@@ -67,6 +70,16 @@ class Event:
         """Mark the point behind everything launched so far."""
         with driver.Current(self.device):
             driver.call(driver.api().cuEventRecord(self.handle, stream), "recording an event")
+
+    @property
+    def reached(self) -> bool:
+        """Whether everything before the point is done."""
+        with driver.Current(self.device):
+            answer = driver.api().cuEventQuery(self.handle)
+            if int(answer[0]) == _NOT_READY:
+                return False
+            driver.call(answer, "asking for an event")
+            return True
 
     def seconds_since(self, earlier: Event) -> float:
         """Seconds from another event to this one; waits for it."""
