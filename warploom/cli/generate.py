@@ -40,26 +40,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("model", metavar="MODEL", help="path, name, or ORG/NAME")
     parser.add_argument("prompt", metavar="PROMPT", help="the prompt; `-` reads it from stdin")
-    parser.add_argument(
-        "--max-new-tokens", type=int, default=256, metavar="N", help="at most (default 256)"
-    )
-    parser.add_argument(
-        "--temperature", type=float, default=0.0, metavar="T", help="0 = best token (default)"
-    )
-    parser.add_argument(
-        "--top-k", type=int, default=0, metavar="K", help="draw among the K best (0: all)"
-    )
-    parser.add_argument(
-        "--top-p",
-        type=float,
-        default=1.0,
-        metavar="P",
-        help="draw among the best of sum P (1: all)",
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the draw (default 0)")
-    parser.add_argument(
-        "--stop", action="append", default=[], metavar="TEXT", help="end before this text (repeat)"
-    )
+    _add_sampling(parser)
     parser.add_argument("--raw", action="store_true", help="leave the chat template out")
     parser.add_argument("--system", metavar="TEXT", help="a system message before the prompt")
     parser.add_argument(
@@ -91,6 +72,30 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument(
         "--download", action="store_true", help="fetch ORG/NAME with huggingface_hub"
+    )
+
+
+def _add_sampling(parser: argparse.ArgumentParser) -> None:
+    """How tokens are picked, and when it ends."""
+    parser.add_argument(
+        "--max-new-tokens", type=int, default=256, metavar="N", help="at most (default 256)"
+    )
+    parser.add_argument(
+        "--temperature", type=float, default=0.0, metavar="T", help="0 = best token (default)"
+    )
+    parser.add_argument(
+        "--top-k", type=int, default=0, metavar="K", help="draw among the K best (0: all)"
+    )
+    parser.add_argument(
+        "--top-p",
+        type=float,
+        default=1.0,
+        metavar="P",
+        help="draw among the best of sum P (1: all)",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the draw (default 0)")
+    parser.add_argument(
+        "--stop", action="append", default=[], metavar="TEXT", help="end before this text (repeat)"
     )
 
 
