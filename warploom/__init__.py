@@ -96,6 +96,7 @@ if TYPE_CHECKING:
         threads_wait,
     )
     from warploom.language.debug import clock, device_assert, device_print
+    from warploom.language.descriptors import descriptors
     from warploom.language.exchange import exchange
     from warploom.language.flag import signal, wait
     from warploom.language.flagged import flagged
@@ -167,6 +168,7 @@ _MODULES = {
     "language.copy": "copy_async copy_bulk copy_by_threads copy_commit copy_prefetch "
     "copy_wait store_async threads_arrive threads_commit threads_wait",
     "language.debug": "clock device_assert device_print",
+    "language.descriptors": "descriptors",
     "language.exchange": "exchange",
     "language.flag": "signal wait",
     "language.flagged": "flagged",
@@ -261,6 +263,7 @@ __all__ = [
     "copy_prefetch",
     "copy_wait",
     "cos",
+    "descriptors",
     "device_assert",
     "device_empty",
     "device_print",

@@ -126,13 +126,15 @@ def test_a_file_that_holds_no_limits(
 
 @pytest.mark.gpu
 def test_a_gpu_is_measured() -> None:
+    """Others may use the GPU at the same time, which makes everything slower and nothing faster: a
+    wrong unit or count of bytes is off by more than the 50 that is allowed for that."""
     found = {one.name: one for one in limits.measure(0)}
     known = machine.facts(machine.name())
     for name in ("read", "matrix_bf16"):
         value = found[name].value
         assert value is not None
         if most := limits.written(name, known).get("value"):
-            assert 0.5 * most < value < 1.05 * most
+            assert most / 50 < value < 1.05 * most
 
 
 @pytest.mark.gpu

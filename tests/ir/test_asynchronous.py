@@ -33,7 +33,7 @@ cluster=False, advances=True]
       %bar: barriers<1> = mbarrier.at(%bars, %slot)
       mbarrier.expect(%bar) [bytes=32768]
       %s: shared<bf16 128x128 @01 (128x128; 2 B; swizzle 128)> = shared.slot(%a, %slot)
-      tma.load(%x, [%z, %n], %s, %bar, _) [sizes=(128, 128,), cache="evict_last", fill="zero"]
+      tma.load(%x, [%z, %n], %s, %bar, _, _, _) [sizes=(128, 128,), cache="evict_last", fill="zero"]
       control.yield([])
     }
     control.yield([])
@@ -73,8 +73,8 @@ cluster=False]
       control.yield([])
     }
     control.one_thread() [per="role", meet=False] {
-      tma.store(%y, [%z, %r], %o) [sizes=(8, 16,), reduce="add", cache=""]
-      tma.prefetch(%y, [%z, %r]) [sizes=(8, 16,), cache=""]
+      tma.store(%y, [%z, %r], %o, _, _) [sizes=(8, 16,), reduce="add", cache=""]
+      tma.prefetch(%y, [%z, %r], _, _, _) [sizes=(8, 16,), cache=""]
       tma.commit()
       tma.wait() [pending=0, reads=True]
       control.yield([])
@@ -96,9 +96,9 @@ copies=1, region=-1, within=0, content=0, slots=1]
     mbarrier.init(%bar) [arrivals=1]
     sync.fence_barrier_init()
     tma.prefetch_map() [map=0]
-    tma.prefetch_box(%x, [%z, %n]) [map=0, cache="evict_last"]
+    tma.prefetch_box(%x, [%z, %n], _, _) [map=0, cache="evict_last"]
     mbarrier.expect(%bar) [bytes=16384]
-    tma.load_box(%x, [%z, %n], %at, %bar, _) [map=0, bytes=16384, cache=""]
+    tma.load_box(%x, [%z, %n], %at, %bar, _, _, _) [map=0, bytes=16384, cache=""]
     control.yield([])
   }
   sync.barrier() [threads=128, id=1, why="made", per_replica=True]
@@ -120,7 +120,7 @@ b_dtype=bf16, b_swizzle=128, b_lead=16, b_stride=1024, b_transposed=False, fresh
     wgmma.commit()
     %acc.3: f32[2x16] = wgmma.wait_group(%acc.2) [pending=0]
     control.one_thread() [per="role", meet=False] {
-      tma.store_box(%y, [%z, %n], %at) [map=1, bytes=1024, reduce="", cache=""]
+      tma.store_box(%y, [%z, %n], %at, _, _) [map=1, bytes=1024, reduce="", cache=""]
       control.yield([])
     }
     control.yield([])

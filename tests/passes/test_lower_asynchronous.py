@@ -199,7 +199,7 @@ def copied(tile: str, window: str, sizes: str, tensor: str = "x", extra: str = "
         + tile
         + extra
         + f'control.one_thread() [per="role"] {{\n'
-        f'tma.load(%{tensor}, [{window}], %v, %bar, _) [sizes={sizes}, cache=""]\n'
+        f'tma.load(%{tensor}, [{window}], %v, %bar, _, _, _) [sizes={sizes}, cache=""]\n'
         "control.yield([])\n}\n"
     )
 
@@ -260,7 +260,7 @@ def test_equal_copies_share_a_descriptor():
     text = tile.text + tile.slot(0).replace("%t:", "%v:")
     again = (
         'control.one_thread() [per="role"] {\n'
-        'tma.load(%x, [%n, %c0], %v, %bar, _) [sizes=(64, 64,), cache=""]\n'
+        'tma.load(%x, [%n, %c0], %v, %bar, _, _, _) [sizes=(64, 64,), cache=""]\n'
         "control.yield([])\n}\n"
     )
     made = copied(text, "%c0, %n", "(64, 64,)", extra=again)

@@ -49,12 +49,12 @@ def one(body: str, per: str = "role") -> str:
 
 
 def box_in(buffer: str) -> str:
-    return f'tma.load_box(%x, [%n, %m], %to.{buffer}, %bar, _) [map=0, bytes=64, cache=""]\n'
+    return f'tma.load_box(%x, [%n, %m], %to.{buffer}, %bar, _, _, _) [map=0, bytes=64, cache=""]\n'
 
 
 def box_out(buffer: str) -> str:
     return (
-        f'tma.store_box(%x, [%n, %m], %to.{buffer}) [map=0, bytes=64, reduce="", cache=""]\n'
+        f'tma.store_box(%x, [%n, %m], %to.{buffer}, _, _) [map=0, bytes=64, reduce="", cache=""]\n'
         "tma.commit()\n"
     )
 

@@ -18,6 +18,7 @@ from warploom.ir.ops import (
     control,
     cp_async,
     debug,
+    descriptor,
     flagged,
     flags,
     global_memory,
@@ -73,6 +74,7 @@ _PTX = (
     ("cp.async.bulk", "cp.async.bulk."),
     ("cp.async.bulk", "cp.reduce.async.bulk."),
     ("cp.async", "cp.async."),
+    ("tensormap", "tensormap."),
     ("mma", "mma.sync."),
     ("wgmma.mma", "wgmma.mma_async."),
     ("wgmma.sync", "wgmma."),
@@ -89,6 +91,7 @@ _ONE: dict[type[Op], str] = {
     sync.Fence: "fence",
     sync.FenceAsync: "fence",
     sync.FenceBarrierInit: "fence",
+    descriptor.Acquire: "fence",
     cluster.Arrive: "mbarrier",
     debug.Record: "st.global",
     flags.Post: "atom",
@@ -204,7 +207,7 @@ def _of(op: Op) -> tuple[tuple[str, int], ...]:
             return (("bar.warp", 1), ("elect", 1))
         case cluster.Sync():
             return (("barrier.cluster", 2),)
-        case flags.Poll() | flagged.Take() | watch.Arrive():
+        case flags.Poll() | flagged.Take() | watch.Arrive() | descriptor.Write():
             return _at_words(op)
         case watch.Barrier() | watch.Flag() | watch.Words() | watch.Meet() | watch.At():
             return _watched(op)
@@ -237,8 +240,14 @@ def _watched(
     return (*own, *((kind, each * count) for kind, count in out))
 
 
-def _at_words(op: flags.Poll | flagged.Take | watch.Arrive) -> tuple[tuple[str, int], ...]:
-    """A note of an arrival; or a load a word, and one of the word that ends waits."""
+def _at_words(
+    op: flags.Poll | flagged.Take | watch.Arrive | descriptor.Write,
+) -> tuple[tuple[str, int], ...]:
+    """A note of an arrival; or a load a word, and one of the word that ends waits. Of a descriptor
+    each extent, each stride but one, the address, and the copy to its place."""
+    if isinstance(op, descriptor.Write):
+        axes = len(op.extents)
+        return (("st.shared", 1), ("bar.warp", 2), ("tensormap", 2 * axes + 1))
     if isinstance(op, watch.Arrive):
         return (("atom", 3 if op.bytes else 1),)
     words = _registers(op.offset) if isinstance(op, flagged.Take) else 1

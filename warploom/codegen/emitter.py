@@ -18,7 +18,7 @@ from warploom.codegen.registry import emits
 from warploom.codegen.state import Emitter, Fault
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import UNKNOWN, Loc, Stage
-from warploom.ir.ops import bulk, global_memory, watch
+from warploom.ir.ops import bulk, descriptor, global_memory, watch
 from warploom.ir.ops.debug import Record
 from warploom.ir.ops.flagged import Put
 from warploom.ir.ops.flags import Post
@@ -96,6 +96,7 @@ def _parameters(out: Emitter) -> list[str]:
     writes = (global_memory.Store, global_memory.Atomic, Post, Put, bulk.StoreBytes)
     stored = {op.tensor for op in ops if isinstance(op, writes)}
     stored |= {op.trace for op in ops if isinstance(op, Record)}
+    stored |= {op.room for op in ops if isinstance(op, descriptor.Write)}
     stored |= {op.watch for op in ops if isinstance(op, watch.End)}  # every watched kernel has one
     declared = []
     for word in kernel.words():

@@ -74,6 +74,7 @@ class TensorMap:
 
     `axes` lists the tensor's axes fastest first, `box` the extents of a box along them in elements,
     `swizzle` the span in bytes (0: none), `nan` says that floats outside the tensor read as NaN.
+    A `blank` one says nothing of the tensor but its dtype: the kernel makes descriptors from it.
     """
 
     param: int
@@ -81,21 +82,24 @@ class TensorMap:
     box: tuple[int, ...]
     swizzle: int = 0
     nan: bool = False
+    blank: bool = False
 
     def __str__(self) -> str:
         axes, box = ",".join(map(str, self.axes)), "x".join(map(str, self.box))
-        return f"{self.param}:{axes}:{box}:{self.swizzle}" + (":nan" if self.nan else "")
+        flags = (":nan" if self.nan else "") + (":blank" if self.blank else "")
+        return f"{self.param}:{axes}:{box}:{self.swizzle}{flags}"
 
     @classmethod
     def parse(cls, text: str) -> TensorMap:
         """Read back what `str` prints."""
-        param, axes, box, swizzle, *nan = text.split(":")
+        param, axes, box, swizzle, *flags = text.split(":")
         return cls(
             int(param),
             tuple(int(a) for a in axes.split(",")),
             tuple(int(n) for n in box.split("x")),
             int(swizzle),
-            nan == ["nan"],
+            "nan" in flags,
+            "blank" in flags,
         )
 
 

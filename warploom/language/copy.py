@@ -19,6 +19,7 @@ from warploom.language.context import (
     need_one_thread,
     vocabulary,
 )
+from warploom.language.descriptors import MadeWindow
 from warploom.language.remote import RemoteShared
 from warploom.language.shared import Shared
 from warploom.language.values import Scalar, Tile, Window, kind_of, not_a
@@ -61,11 +62,11 @@ def copy_async(
     send = context.current().send
     if send is None or not isinstance(source, Shared) or source.item is not send:
         need_one_thread("begin this copy")
-    if isinstance(source, Window) and isinstance(target, Shared):
+    if isinstance(source, Window | MadeWindow) and isinstance(target, Shared):
         _check_fill(fill, source)
         _no_reduce(reduce)
         _load(source, target, barrier, cache, multicast, fill)
-    elif isinstance(source, Shared) and isinstance(target, Window):
+    elif isinstance(source, Shared) and isinstance(target, Window | MadeWindow):
         if multicast is not None:
             raise Refused("T015", "a copy to a tensor goes to one place", argument="multicast")
         _check_reduce(reduce, source, tma.BOX_REDUCES)
@@ -90,8 +91,11 @@ def _check_word(argument: str, given: Any, words: tuple[str, ...]) -> None:
         )
 
 
-def _check_fill(fill: Any, window: Window) -> None:
+def _check_fill(fill: Any, window: Window | MadeWindow) -> None:
     _check_word("fill", fill, tma.FILL)
+    if fill != "zero" and isinstance(window, MadeWindow):
+        message = "a descriptor that the kernel makes fills with zero"
+        raise Refused("T004", message, argument="fill")
     if fill == "nan" and window.tensor.dtype.name not in tma.FILL_NAN:
         words = ", ".join(tma.FILL_NAN)
         message = f"the copy engine fills with NaN in {words}, not in {window.tensor.dtype}"
@@ -123,7 +127,11 @@ def _kind(given: Any) -> str:
     return repr(given) if isinstance(given, Shared | RemoteShared | Barrier) else kind_of(given)
 
 
-def _check(window: Window, tile: Shared) -> None:
+def _check(window: Window | MadeWindow, tile: Shared) -> None:
+    if isinstance(window, MadeWindow):
+        window.check(tile)
+        tile.check_single()
+        return
     if window.shape != tile.shape or window.tensor.dtype != tile.dtype:
         raise Refused(
             "T005",
@@ -157,11 +165,24 @@ def _one(barrier: Any) -> Value:
     return barrier.one()
 
 
+def _made(window: Window | MadeWindow) -> tuple[Value | None, Value | None]:
+    """The descriptor of a window, its room and its number there, where the kernel has made it."""
+    if isinstance(window, Window):
+        return None, None
+    return window.made.owner.room.value, window.made.number
+
+
 def _load(
-    window: Window, tile: Shared, barrier: Barrier | None, cache: str, multicast: Any, fill: str
+    window: Window | MadeWindow,
+    tile: Shared,
+    barrier: Barrier | None,
+    cache: str,
+    multicast: Any,
+    fill: str,
 ) -> None:
     _check(window, tile)
     blocks = None if multicast is None else mask_value(multicast)
+    room, number = _made(window)
     builder().add(
         tma.Load(
             tensor=window.tensor.value,
@@ -172,13 +193,16 @@ def _load(
             multicast=blocks,
             cache=cache,
             fill=fill,
+            room=room,
+            number=number,
         )
     )
 
 
-def _store(tile: Shared, window: Window, cache: str, reduce: str) -> None:
+def _store(tile: Shared, window: Window | MadeWindow, cache: str, reduce: str) -> None:
     _check(window, tile)
     context.current().written.add(window.tensor.param)
+    room, number = _made(window)
     made = tma.Store(
         tensor=window.tensor.value,
         starts=window.starts,
@@ -186,6 +210,8 @@ def _store(tile: Shared, window: Window, cache: str, reduce: str) -> None:
         source=tile.value,
         reduce=reduce,
         cache=cache,
+        room=room,
+        number=number,
     )
     send = context.current().send
     if send is not None and tile.item is send:
@@ -323,7 +349,7 @@ def _check_run(window: Window, tile: Shared) -> None:
 
 
 @vocabulary
-def copy_prefetch(window: Window, cache: str = "") -> None:
+def copy_prefetch(window: Window | MadeWindow, cache: str = "") -> None:
     """Have the copy engine read a window of a tensor into the second-level cache, as a box; a later
     copy of it finds it there. A run whose address and size are multiples of 16 bytes may be longer
     than a box.
@@ -335,13 +361,28 @@ def copy_prefetch(window: Window, cache: str = "") -> None:
     """
     _check_word("cache", cache, tma.CACHE)
     need_one_thread("prefetch this window")
-    if not isinstance(window, Window):
+    if isinstance(window, MadeWindow):
+        window.check(None)
+    elif not isinstance(window, Window):
         raise not_a("a window of a tensor", window, "window")
-    tensor, starts, sizes = window.tensor.value, window.starts, window.sizes
-    if len(window.shape) == 1 and window.shape[0] > _LONGEST_BOX and not cache:
+    tensor, starts = window.tensor.value, window.starts
+    (room, number), sizes = _made(window), window.sizes
+    like = window.made.owner.tile.value if isinstance(window, MadeWindow) else None
+    run = [n for n in sizes if n is not None]
+    if len(run) == 1 and run[0] > _LONGEST_BOX and not cache and like is None:
         builder().add(bulk.Prefetch(tensor=tensor, starts=starts, sizes=sizes))
     else:
-        builder().add(tma.Prefetch(tensor=tensor, starts=starts, sizes=sizes, cache=cache))
+        builder().add(
+            tma.Prefetch(
+                tensor=tensor,
+                starts=starts,
+                sizes=sizes,
+                room=room,
+                number=number,
+                like=like,
+                cache=cache,
+            )
+        )
 
 
 @vocabulary

@@ -51,7 +51,7 @@ def window(tensor: Tensor, index: Any) -> Window:
     """`x[…]` of a tensor: one entry an axis, each `wl.ds`, `a : a + CONST`, or an integer."""
     entries = index if isinstance(index, tuple) else (index,)
     for at, entry in enumerate(entries):
-        _check_entry(tensor, entry, f"[{at}]")
+        _check_entry(repr(tensor), entry, f"[{at}]")
     if len(entries) != tensor.rank:
         raise Refused(
             "T006",
@@ -59,6 +59,28 @@ def window(tensor: Tensor, index: Any) -> Window:
             notes=(repr(tensor),),
             hint="give one `wl.ds(start, SIZE)` or integer for each axis",
         )
+    return Window(tensor, *_starts_and_sizes(entries))
+
+
+def entries_of(
+    index: Any, rank: int, what: str
+) -> tuple[tuple[Value, ...], tuple[int | None, ...]]:
+    """Starts and sizes of the same index into something else of `rank` axes."""
+    entries = index if isinstance(index, tuple) else (index,)
+    for at, entry in enumerate(entries):
+        _check_entry(what, entry, f"[{at}]")
+    if len(entries) != rank:
+        raise Refused(
+            "T006",
+            f"{_indices(len(entries))} for {what} of rank {rank}",
+            hint="give one `wl.ds(start, SIZE)` for each axis",
+        )
+    return _starts_and_sizes(entries)
+
+
+def _starts_and_sizes(
+    entries: tuple[Any, ...],
+) -> tuple[tuple[Value, ...], tuple[int | None, ...]]:
     starts: list[Value] = []
     sizes: list[int | None] = []
     for at, entry in enumerate(entries):
@@ -66,21 +88,21 @@ def window(tensor: Tensor, index: Any) -> Window:
         starts.append(start)
         sizes.append(size)
     core.check_size(tuple(size for size in sizes if size is not None))
-    return Window(tensor, tuple(starts), tuple(sizes))
+    return tuple(starts), tuple(sizes)
 
 
 def _indices(count: int) -> str:
     return "1 index" if count == 1 else f"{count} indices"
 
 
-def _check_entry(tensor: Tensor, entry: Any, argument: str) -> None:
-    """Refuse what is no window, with the way it is written here."""
+def _check_entry(what: str, entry: Any, argument: str) -> None:
+    """Refuse what is no window of `what`, with the way it is written here."""
     if isinstance(entry, Tile):
         raise Refused(
             "T007",
             "a tensor is indexed by a tile",
             argument=argument,
-            notes=(core.describe(entry.value), repr(tensor)),
+            notes=(core.describe(entry.value), what),
             hint="a run of elements is a window, `x[wl.ds(start, SIZE)]`; "
             "`wl.gather(x, (index, …))` reads elements at computed places",
         )
@@ -90,7 +112,7 @@ def _check_entry(tensor: Tensor, entry: Any, argument: str) -> None:
             "T006",
             f"`{shown}` has no meaning in a window of a tensor",
             argument=argument,
-            notes=(repr(tensor),),
+            notes=(what,),
             hint="give one `wl.ds(start, SIZE)` or integer for each axis; tiles take `t[:, None]`",
         )
     if not isinstance(entry, Ds | slice | Scalar | int):
@@ -98,14 +120,14 @@ def _check_entry(tensor: Tensor, entry: Any, argument: str) -> None:
             "T015",
             f"an index is `wl.ds(start, SIZE)` or an integer, not {kind_of(entry)}",
             argument=argument,
-            notes=(repr(tensor),),
+            notes=(what,),
         )
     if isinstance(entry, int) and entry < 0:
         raise Refused(
             "T009",
             f"index {entry} is in front of the tensor; indices do not count from the end",
             argument=argument,
-            notes=(repr(tensor),),
+            notes=(what,),
             hint="the last element is `x.shape[axis] - 1`",
         )
 

@@ -36,12 +36,15 @@ def lower_tiles(kernel: Kernel, target: Target) -> None:
 
 
 def _read_maps_ahead(kernel: Kernel) -> list[Op]:
-    """Have one thread ask for all descriptors first: the first copy would wait for its own."""
-    if not kernel.maps:
-        return []
+    """Have one thread ask for all descriptors first: the first copy would wait for its own. No
+    copy goes by a blank one."""
     reads: list[Op] = [
-        tma.PrefetchMap(map=number, loc=kernel.loc) for number in range(len(kernel.maps))
+        tma.PrefetchMap(map=number, loc=kernel.loc)
+        for number, made in enumerate(kernel.maps)
+        if not made.blank
     ]
+    if not reads:
+        return []
     return [OneThread(body=Block((), [*reads, Yield(values=(), loc=kernel.loc)]), loc=kernel.loc)]
 
 

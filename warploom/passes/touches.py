@@ -11,6 +11,7 @@ from warploom.ir.ops import (
     bulk,
     cluster,
     cp_async,
+    descriptor,
     mbarrier,
     remote,
     scalar,
@@ -91,6 +92,8 @@ class Memory:
             return _shared(op.buffer, writes=True)
         if isinstance(op, shared_memory.StoreMatrices | cp_async.CopyGroups):
             return _shared(op.buffer, writes=True)
+        if isinstance(op, descriptor.Write):
+            return _shared(buffer_of(op.address), writes=True)
         if isinstance(op, mbarrier.Init):
             return _shared(buffer_of(op.barrier), writes=True)
         return None

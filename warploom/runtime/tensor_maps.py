@@ -53,6 +53,8 @@ def _argument(made: TensorMap, arguments: Arguments) -> tuple[str, View, tuple[i
 
 
 def _encode(made: TensorMap, view: View, strides: tuple[int, ...]) -> bytes:
+    if made.blank:
+        return _encode_blank(made, view)
     empty = 0 in view.shape
     extents = [max(view.shape[axis], 1) for axis in made.axes]
     steps = []
@@ -63,6 +65,17 @@ def _encode(made: TensorMap, view: View, strides: tuple[int, ...]) -> bytes:
     address = _NOWHERE if empty else view.address
     return driver.encode_tensor_map(
         view.dtype.name, address, extents, steps, made.box, made.swizzle, made.nan
+    )
+
+
+def _encode_blank(made: TensorMap, view: View) -> bytes:
+    """One box at no address, legal as it is: the kernel puts in address, extents and strides."""
+    steps, step = [], made.box[0] * view.dtype.bytes
+    for count in made.box[1:]:
+        steps.append(step)
+        step *= count
+    return driver.encode_tensor_map(
+        view.dtype.name, _NOWHERE, made.box, steps, made.box, made.swizzle, made.nan
     )
 
 
@@ -77,6 +90,8 @@ def _check(made: TensorMap, name: str, view: View, strides: tuple[int, ...]) -> 
         raise _refused(name, f"a box with rows of {row} bytes, no multiple of {_UNIT}")
     if made.swizzle and row > made.swizzle:
         raise _refused(name, f"a box with rows of {row} bytes under a swizzle of {made.swizzle}")
+    if made.blank:
+        return
     if 0 in view.shape:
         return
     if view.address % _UNIT:

@@ -128,6 +128,8 @@ class Booking:
         self._gathered: dict[tuple[Cluster, int], np.ndarray] = {}
         # Where each actor waited last at a barrier: what it should have waited for is asked there.
         self.waited: dict[Actor, Site] = {}
+        # Descriptors that blocks have made, by their rows.
+        self.descriptors: dict[tuple[History, int], Any] = {}
 
     def _found(self, problem: Problem) -> None:
         order_faults.tell(problem, self._named.get(problem.object))

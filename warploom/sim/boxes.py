@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -66,17 +66,38 @@ def reach_of(address: int, size: int, span: int) -> np.ndarray | slice:
     return places_of(address, size, span)
 
 
+class Region(NamedTuple):
+    """What a descriptor says of a memory: from which element on, extents and strides in elements,
+    slowest axis first."""
+
+    origin: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @classmethod
+    def of(cls, memory: Memory) -> Region:
+        """All of a tensor."""
+        return cls(memory.origin, memory.shape, memory.strides)
+
+
 class Box:
     """One box of a tensor: `part` of the box (slices, slowest axis first) lies in the tensor."""
 
     __slots__ = ("memory", "offset", "part", "shape", "strides", "within")
 
-    def __init__(self, made: TensorMap, memory: Memory, coordinates: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        made: TensorMap,
+        memory: Memory,
+        coordinates: tuple[int, ...],
+        region: Region | None = None,
+    ) -> None:
         self.memory = memory
         self.shape = made.box[::-1]
-        steps = tuple(memory.strides[a] for a in made.axes[::-1])
-        ends = tuple(memory.shape[a] for a in made.axes[::-1])
-        part, place, within = [], memory.origin, []
+        whole = Region.of(memory) if region is None else region
+        steps = tuple(whole.strides[a] for a in made.axes[::-1])
+        ends = tuple(whole.shape[a] for a in made.axes[::-1])
+        part, place, within = [], whole.origin, []
         for at, count, step, end in zip(coordinates[::-1], self.shape, steps, ends, strict=True):
             lo = min(max(0, -at), count)
             hi = max(lo, min(count, end - at))

@@ -9,7 +9,16 @@ from math import gcd
 
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Effect, Op, Value
-from warploom.ir.ops import bulk, cp_async, global_memory, remote, shared_memory, tma, wgmma
+from warploom.ir.ops import (
+    bulk,
+    cp_async,
+    descriptor,
+    global_memory,
+    remote,
+    shared_memory,
+    tma,
+    wgmma,
+)
 from warploom.ir.types import Buffer, Tensor
 from warploom.sim.boxes import CHUNK
 from warploom.sim.memory import Memory
@@ -23,6 +32,7 @@ _CHUNKS = (
     remote.CopyBytes,
     wgmma.Mma,
     wgmma.MmaRegisters,
+    descriptor.Write,
 )
 _VECTORS = (
     shared_memory.Load,

@@ -17,6 +17,7 @@ from warploom.sim.matrix import places
 from warploom.sim.memory import Memory
 from warploom.sim.order.engine import Agent
 from warploom.sim.order.history import Does
+from warploom.sim.order_descriptors import Reads
 from warploom.sim.order_table import after, before, orders, who_executes
 from warploom.sim.rules.global_memory import Global
 from warploom.sim.rules.shared_memory import Shared
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 @orders(tma.LoadBox, bulk.LoadBytes)
 def load(t: Translator, op: tma.LoadBox | bulk.LoadBytes, step: Step) -> Step:
     """A copy to shared memory: what it issues is under way from there on."""
-    who = who_executes(t)
+    who, made_by = who_executes(t), Reads(t, op)
 
     def run(s: Slots, m: Batch) -> None:
         booking, loads = m.state.booking, m.state.cluster.resident.loads
@@ -43,6 +44,8 @@ def load(t: Translator, op: tma.LoadBox | bulk.LoadBytes, step: Step) -> Step:
             thread = int(threads[number % len(threads)])
             moves = made.moves
             agent = book_load(m, op, made, thread, None if moves is None else moves.chunks)
+            if made_by:
+                made_by.book(s, m, thread, agent)
             source = None if moves is None else booking.tensor(moves.part.memory)
             if moves is not None and source is not None:
                 history, cells = source.history, part_cells(moves.part, source)
@@ -72,6 +75,7 @@ def book_load(m: Batch, op: Op, load: Load, thread: int, chunks: Any) -> Agent:
 def store(t: Translator, op: tma.StoreBox | bulk.StoreBytes, step: Step) -> Step:
     """A copy from shared memory by bulk groups."""
     does, who = Does.REDUCE if op.reduce else Does.WRITE, who_executes(t)
+    made_by = Reads(t, op)
 
     def run(s: Slots, m: Batch) -> None:
         booking, stores = m.state.booking, m.actor.bulk.open
@@ -84,6 +88,8 @@ def store(t: Translator, op: tma.StoreBox | bulk.StoreBytes, step: Step) -> Step
             source = (piece.history, chunk_cells(chunks, piece))
             written = None if target is None else (target.history, part_cells(part, target))
             thread = int(threads[number % len(threads)])
+            if made_by:
+                made_by.book(s, m, thread, None)
             booking.engine.store(thread, source, written, does, Site.here(m, op))
 
     return run

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from warploom.base.diagnostics import Report, Span
 from warploom.base.errors import report
 from warploom.ir.op import Op
-from warploom.ir.ops import bulk, flags, remote, tma
+from warploom.ir.ops import bulk, descriptor, flags, remote, tma
 from warploom.sim import sync_faults
 from warploom.sim.order.history import Does
 from warploom.sim.order.problems import Beginning, Kind, Problem
@@ -279,7 +279,7 @@ def _by(site: Site, whose: str = "") -> str:
     op, name = site.op, f"{_name(site)}{whose}"
     if op.FAMILY == "wgmma":
         return f"the matrix unit for {name}"
-    if op.FAMILY in ("shared_memory", "global_memory", "flags", "flagged"):
+    if op.FAMILY in ("shared_memory", "global_memory", "flags", "flagged", "descriptor"):
         return name
     if isinstance(op, remote.LoadGroups | remote.StoreGroups):
         return name
@@ -296,6 +296,8 @@ def _done(site: Site, does: Does) -> str:
 def _where(problem: Problem, piece: Piece | None) -> tuple[str, str]:
     """The buffer or tensor, and the element, in words."""
     assert piece is not None
+    if problem.site is not None and isinstance(problem.site.op, descriptor.Write):
+        return "a descriptor", f"row {piece.byte(problem.facts['cell']) // 128} of `{piece.name}`"
     if piece.state is None:
         at = piece.byte(problem.facts["cell"])
         return f"`{piece.name}`", f"byte {at:,} of `{piece.name}`"
@@ -409,6 +411,19 @@ def _fence(problem: Problem, site: Site, piece: Piece | None) -> None:
         problem.other,
         (part, "no fence stands between", *_trips(problem, site)),
         "`wl.fence_async()` after the ordinary access",
+    )
+
+
+def not_acquired(site: Site, made: Site) -> None:
+    """A copy by a descriptor that nobody has acquired since it was made, as far as it knows."""
+    _make(
+        "M038",
+        "a copy may go by what its descriptor was before it was made here",
+        site,
+        ("this copy", "made here"),
+        made,
+        ("no `acquire` of the descriptor comes after the one and before the other",),
+        "`d.acquire()` by the warp that copies, or leave out `acquire=False`",
     )
 
 

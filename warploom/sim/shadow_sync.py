@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from warploom.ir.op import Op
-from warploom.ir.ops import bulk, cluster, cp_async, mbarrier, remote, tma, wgmma
+from warploom.ir.ops import bulk, cluster, cp_async, descriptor, mbarrier, remote, tma, wgmma
+from warploom.ir.types import Tensor
 from warploom.sim.machine import Batch, Slots, Step
 from warploom.sim.registry import shadows
 from warploom.sim.shadow_steps import matters
@@ -42,10 +43,11 @@ def test(t: Translator, op: mbarrier.Test) -> Step:
     remote.CopyBytes,
     cp_async.CopyGroups,
     cp_async.Arrive,
+    descriptor.Write,
+    descriptor.Acquire,
 )
 def copy(t: Translator, op: Any) -> Step:
-    tensor = getattr(op, "tensor", None)
-    slots = [t.slot(v) for v in op.operand_values() if v is not tensor]
+    slots = [t.slot(v) for v in op.operand_values() if not isinstance(v.type, Tensor)]
     return lambda s, m: matters(m, op, "is used as an address", *slots)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import warploom.sim.order_accesses
 import warploom.sim.order_cp_async
+import warploom.sim.order_descriptors
 import warploom.sim.order_flagged
 import warploom.sim.order_flags
 import warploom.sim.order_remote
@@ -47,6 +48,7 @@ from warploom.sim.signallers import Signallers
 # Families whose operations wait for, or leave work to, something that runs at the same time.
 _CONCURRENT = {
     "cluster",
+    "descriptor",
     "flagged",
     "flags",
     "roles",

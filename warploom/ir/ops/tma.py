@@ -49,14 +49,20 @@ def check_reduce(
     check(known, f"the copy engine has no {reduce!r} for {dtype}")
 
 
-def _check_window(
-    tensor: Value, starts: tuple[Value, ...], sizes: tuple[int | None, ...], tile: Value
-) -> None:
-    t, s = tensor_of(tensor), single_of(tile)
-    check(len(starts) == len(sizes) == t.rank, f"window of {len(sizes)} axes, rank {t.rank}")
+def _check_window(op: Load | Store, tile: Value) -> None:
+    t, s, sizes = tensor_of(op.tensor), single_of(tile), op.sizes
+    _check_rank(op)
     window = tuple(n for n in sizes if n is not None)
     check(window == s.shape, f"window {window} and tile {s.shape}")
     check(s.dtype == t.dtype, f"{t.dtype} copied to {s.dtype}")
+
+
+def _check_rank(op: Load | Store | Prefetch) -> None:
+    """As many axes as the tensor has, or as the descriptor that the kernel made."""
+    made = op.room is not None
+    check(made == (op.number is not None), "a descriptor is a room and a number")
+    rank = len(op.sizes) if made else tensor_of(op.tensor).rank
+    check(len(op.starts) == len(op.sizes) == rank, f"window of {len(op.sizes)} axes, rank {rank}")
 
 
 @op(
@@ -76,12 +82,14 @@ class Load(Op):
     target: Value = operand()
     barrier: Value = operand()
     multicast: Value | None = optional()
+    room: Value | None = optional()
+    number: Value | None = optional()
     sizes: tuple[int | None, ...] = attribute()
     cache: str = attribute(default="")
     fill: str = attribute(default="zero")
 
     def verify(self) -> None:
-        _check_window(self.tensor, self.starts, self.sizes, self.target)
+        _check_window(self, self.target)
         barrier_of(self.barrier)
         check(self.cache in CACHE, f"cache policy {self.cache!r}")
         check(self.fill in FILL, f"filler {self.fill!r}")
@@ -103,27 +111,33 @@ class Store(Op):
     tensor: Value = operand()
     starts: tuple[Value, ...] = operands()
     source: Value = operand()
+    room: Value | None = optional()
+    number: Value | None = optional()
     sizes: tuple[int | None, ...] = attribute()
     reduce: str = attribute(default="")
     cache: str = attribute(default="")
 
     def verify(self) -> None:
-        _check_window(self.tensor, self.starts, self.sizes, self.source)
+        _check_window(self, self.source)
         check_reduce(self.reduce, tensor_of(self.tensor).dtype)
 
 
 @op("tma.prefetch", stages=_TILE, effects=(Effect.OUTSIDE,), executes=Actor.THREAD, since="sm_90")
 class Prefetch(Op):
-    """Have a window of a tensor read into the second-level cache."""
+    """Have a window of a tensor read into the second-level cache; by a descriptor that the kernel
+    has made, in the boxes of the tile `like`."""
 
     tensor: Value = operand()
     starts: tuple[Value, ...] = operands()
+    room: Value | None = optional()
+    number: Value | None = optional()
+    like: Value | None = optional()
     sizes: tuple[int | None, ...] = attribute()
     cache: str = attribute(default="")
 
     def verify(self) -> None:
-        rank = tensor_of(self.tensor).rank
-        check(len(self.starts) == len(self.sizes) == rank, f"window of {len(self.sizes)} axes")
+        _check_rank(self)
+        check((self.room is None) == (self.like is None), "a descriptor has a tile")
         check(self.cache in CACHE, f"cache policy {self.cache!r}")
 
 
@@ -142,6 +156,8 @@ class LoadBox(Op):
     address: Value = operand()
     barrier: Value = operand()
     multicast: Value | None = optional()
+    room: Value | None = optional()
+    number: Value | None = optional()
     map: int = attribute()
     bytes: int = attribute()
     cache: str = attribute(default="")
@@ -164,6 +180,8 @@ class StoreBox(Op):
     tensor: Value = operand()
     coordinates: tuple[Value, ...] = operands()
     address: Value = operand()
+    room: Value | None = optional()
+    number: Value | None = optional()
     map: int = attribute()
     bytes: int = attribute()
     reduce: str = attribute(default="")
@@ -181,6 +199,8 @@ class PrefetchBox(Op):
 
     tensor: Value = operand()
     coordinates: tuple[Value, ...] = operands()
+    room: Value | None = optional()
+    number: Value | None = optional()
     map: int = attribute()
     cache: str = attribute(default="")
 

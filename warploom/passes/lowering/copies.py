@@ -36,7 +36,8 @@ class _Box:
 
 
 def _not_possible(op: Op, message: str, hint: str) -> Error:
-    return error("L010", message, op.loc, label="this copy", hint=hint)
+    label = "this descriptor" if op.FAMILY == "descriptor" else "this copy"
+    return error("L010", message, op.loc, label=label, hint=hint)
 
 
 def _check_whole(op: _Copy) -> None:
@@ -50,6 +51,8 @@ def _check_whole(op: _Copy) -> None:
 
 def _axes(op: tma.Load | tma.Store, kind: SharedTile) -> tuple[int, ...]:
     """The tensor's axes in the order of the tile as stored, fastest first; single ones last."""
+    if op.room is not None:
+        return tuple(reversed(range(len(op.sizes))))
     t = scalar.tensor_of(op.tensor)
     name = op.tensor.name or "the tensor"
     _check_whole(op)
@@ -71,7 +74,7 @@ def _axes(op: tma.Load | tma.Store, kind: SharedTile) -> tuple[int, ...]:
     return (*stored, *(axis for axis in range(t.rank) if axis not in windows))
 
 
-def _check_box(op: tma.Load | tma.Store, kind: SharedTile, box: tuple[int, ...]) -> None:
+def check_box(op: Op, kind: SharedTile, box: tuple[int, ...]) -> None:
     """A box is what the engine takes at once, and what lies in one piece in shared memory."""
     layout = kind.layout
     long = next((n for n in box if n > _LONGEST_BOX), None)
@@ -124,10 +127,11 @@ def _map_number(
     axes: tuple[int, ...],
     box: tuple[int, ...],
     swizzle: int,
-    nan: bool,
+    nan: bool = False,
+    blank: bool = False,
 ) -> int:
     """The number of a descriptor of the kernel."""
-    made = TensorMap(lower.kernel.params.index(tensor), axes, box, swizzle, nan)
+    made = TensorMap(lower.kernel.params.index(tensor), axes, box, swizzle, nan, blank)
     if made not in lower.kernel.maps:
         lower.kernel.maps += (made,)
     return lower.kernel.maps.index(made)
@@ -142,9 +146,10 @@ def _plan(lower: Lowering, op: tma.Load | tma.Store, held: Value) -> tuple[int, 
     extents = {axis: n or 1 for axis, n in enumerate(op.sizes)}
     columns = layout.panel_columns
     box = (columns, *(extents[a] for a in axes[1:]))
-    _check_box(op, kind, box)
+    check_box(op, kind, box)
     nan = isinstance(op, tma.Load) and op.fill == "nan"
-    number = _map_number(lower, op.tensor, axes, box, layout.swizzle, nan)
+    blank = op.room is not None
+    number = _map_number(lower, op.tensor, axes, box, layout.swizzle, nan, blank)
     starts = [lower.index_cast(lower.get(s), i32) for s in op.starts]
     boxes = []
     for panel in range(extents[axes[0]] // columns):
@@ -154,6 +159,11 @@ def _plan(lower: Lowering, op: tma.Load | tma.Store, held: Value) -> tuple[int, 
         coordinates = (first, *(starts[a] for a in axes[1:]))
         boxes.append(_Box(coordinates, panel * layout.panel_bytes))
     return number, prod(box) * layout.itemsize, boxes
+
+
+def _made(lower: Lowering, op: tma.Load | tma.Store | tma.Prefetch) -> Value | None:
+    """The number of the descriptor that the kernel has made, if it copies by one."""
+    return None if op.number is None else lower.get(op.number)
 
 
 @lowers(tma.Load)
@@ -168,6 +178,8 @@ def load(lower: Lowering, op: tma.Load) -> None:
                 address=address_of(lower, op.target, shift),
                 barrier=barrier_address(lower, op.barrier),
                 multicast=None if op.multicast is None else lower.get(op.multicast),
+                room=op.room,
+                number=_made(lower, op),
                 map=number,
                 bytes=size,
                 cache=op.cache,
@@ -185,6 +197,8 @@ def store(lower: Lowering, op: tma.Store) -> None:
                 tensor=op.tensor,
                 coordinates=box.coordinates,
                 address=address_of(lower, op.source, shift),
+                room=op.room,
+                number=_made(lower, op),
                 map=number,
                 bytes=size,
                 reduce=op.reduce,
@@ -196,6 +210,9 @@ def store(lower: Lowering, op: tma.Store) -> None:
 @lowers(tma.Prefetch)
 def prefetch(lower: Lowering, op: tma.Prefetch) -> None:
     """One box: the window as it is, fastest axis first, single axes last."""
+    if op.like is not None:
+        _prefetch_made(lower, op, type_of(op.like))
+        return
     _check_whole(op)
     t = scalar.tensor_of(op.tensor)
     name = op.tensor.name or "the tensor"
@@ -223,10 +240,41 @@ def prefetch(lower: Lowering, op: tma.Prefetch) -> None:
         tma.PrefetchBox(
             tensor=op.tensor,
             coordinates=tuple(starts[axis] for axis in axes),
-            map=_map_number(lower, op.tensor, axes, box, 0, False),
+            room=None,
+            number=None,
+            map=_map_number(lower, op.tensor, axes, box, 0),
             cache=op.cache,
         )
     )
+
+
+def box_of(kind: SharedTile) -> tuple[int, ...]:
+    """The extents of one box of a whole tile, fastest axis first."""
+    return (kind.layout.panel_columns, *reversed(kind.shape[:-1]))
+
+
+def blank_map(lower: Lowering, tensor: Value, kind: SharedTile) -> int:
+    """The number of what a kernel makes descriptors from, for boxes of a tile."""
+    axes = tuple(reversed(range(len(kind.shape))))
+    return _map_number(lower, tensor, axes, box_of(kind), kind.layout.swizzle, blank=True)
+
+
+def _prefetch_made(lower: Lowering, op: tma.Prefetch, kind: SharedTile) -> None:
+    """The boxes of a window by a descriptor that the kernel has made, as its copies take them."""
+    starts = [lower.index_cast(lower.get(s), i32) for s in reversed(op.starts)]
+    columns = kind.layout.panel_columns
+    for panel in range(kind.layout.panels):
+        shift = lower.build.const(panel * columns)
+        lower.build.add(
+            tma.PrefetchBox(
+                tensor=op.tensor,
+                coordinates=(lower.arith("add", starts[0], shift), *starts[1:]),
+                room=op.room,
+                number=_made(lower, op),
+                map=blank_map(lower, op.tensor, kind),
+                cache=op.cache,
+            )
+        )
 
 
 # ---- runs in one piece ---------------------------------------------------------------------------

@@ -430,6 +430,12 @@ class Engine:
             access = Access(writes.component, writes.epoch, does, False, False, site, self, reach)
             self._touch(*target, access, clock)
 
+    def store_reads(self, thread: int, history: History, at: Any, site: Any) -> None:
+        """A copy to global memory that is issued by a thread reads this besides."""
+        reads, _ = self.bulk(thread)
+        access = Access(reads.component, reads.epoch, Does.READ, False, False, site, self)
+        self._touch(history, at, access, self.clocks.rows[thread])
+
     def commit_bulk(self, thread: int) -> None:
         """A thread closes its current group of copies."""
         for groups in self.bulk(thread):

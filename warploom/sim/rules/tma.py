@@ -26,6 +26,7 @@ from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.memory import Memory
 from warploom.sim.registry import simulates
 from warploom.sim.rules.cluster import peer
+from warploom.sim.rules.descriptor import Made
 from warploom.sim.rules.mbarrier import barrier_at
 from warploom.sim.shadow import holds, written
 from warploom.sim.values import carrier
@@ -46,15 +47,19 @@ class Copy:
         self.tensor, self.address = t.slot(op.tensor), t.slot(op.address)
         self.mark = t.mark_of(op.address)
         self.coordinates = [t.slot(c) for c in op.coordinates]
+        self.made = Made(t, op)
 
     def place(self, s: Slots, m: Batch) -> tuple[Box, Any, Any] | None:
         """The box and the chunks of shared memory that it fills, in its order and in any; None
         after a finding."""
         memory: Memory = s[self.tensor]
         starts = tuple(int(s[c]) for c in self.coordinates)
-        box = Box(self.map, memory, starts)
         address, op = m.state.byte_at(s[self.address]), self.op
-        wrong = alignment(self.map, memory)
+        region = self.made.region(s, m)
+        if self.made and region is None:
+            return None
+        box = Box(self.map, memory, starts, region)
+        wrong = "" if self.made else alignment(self.map, memory)
         if wrong:
             message = f"the copy engine cannot move boxes of `{memory.name}`"
             sync_faults.misaligned(m, op, message, wrong)
@@ -93,12 +98,15 @@ def prefetch_map(t: Translator, op: tma.PrefetchMap) -> Step:
 @simulates(tma.PrefetchBox)
 def prefetch_box(t: Translator, op: tma.PrefetchBox) -> Step:
     """A matter of time only, but for what the engine cannot take."""
-    made: TensorMap = t.kernel.maps[op.map]
-    tensor = t.slot(op.tensor)
+    described: TensorMap = t.kernel.maps[op.map]
+    tensor, made = t.slot(op.tensor), Made(t, op)
 
     def step(s: Slots, m: Batch) -> None:
+        if made:
+            made.region(s, m)
+            return
         memory: Memory = s[tensor]
-        wrong = alignment(made, memory)
+        wrong = alignment(described, memory)
         if wrong:
             message = f"the copy engine cannot read boxes of `{memory.name}`"
             sync_faults.misaligned(m, op, message, wrong)
