@@ -258,15 +258,37 @@ def store(
     return name
 
 
-def send(prelude: Prelude, dtype: DType, vec: int, *, guard: str = "") -> str:
-    """Enter a store to a peer that is done later, and return its name; `guard` is "" or "p"."""
+def send(prelude: Prelude, dtype: DType, vec: int, *, guard: str = "", alone: bool = False) -> str:
+    """Enter a store to a peer that is done later, and return its name; `guard` is "" or "p".
+    `alone`: to the block itself, which is no cluster."""
     name = f"st_async_{dtype.name}x{vec}"
+    if alone:
+        stored = store(prelude, "shared", dtype, vec, guard=guard)
+        prelude.make(
+            f"{name}_alone({guard})",
+            lambda: _send_alone(f"{name}_alone", stored, dtype, vec, guard),
+        )
+        return f"{name}_alone"
     instruction = f"st.async.weak.{PEER}.mbarrier::complete_tx::bytes"
     prelude.make(
         f"{name}({guard})",
         lambda: _store(name, instruction, PEER, dtype, vec, guard, barrier=True),
     )
     return name
+
+
+def _send_alone(name: str, stored: str, dtype: DType, vec: int, guard: str) -> Helper:
+    """Text of a store to the block's own memory, behind which its bytes complete on a barrier."""
+    given, test, p = (", bool p", "if (p) ", ", p") if guard else ("", "", "")
+    complete = "fence.acq_rel.cta; mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%0], %1;"
+    inputs = f'"r"(barrier), "n"({dtype.bytes * vec})'
+    text = (
+        f"{_template(vec)}{INLINE} void {name}(u32 buffer, int offset, u32 barrier, "
+        f"const {c_type(dtype)}* from{given}) {{\n"
+        f"  {stored}{'<STEP>' if vec > 1 else ''}(buffer, offset, from{p});\n"
+        f'  {test}asm volatile("{complete}" :: {inputs} : "memory");\n}}'
+    )
+    return Helper(text, ("u32",))
 
 
 _SHUFFLES = {"xor": ("bfly", "mask"), "idx": ("idx", "lane")}

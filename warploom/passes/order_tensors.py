@@ -3,26 +3,32 @@
 Two accesses that may touch one element, at least one a write, by different threads, need a meeting
 of all warps between them. Windows are compared by value: those that are apart on some axis, in this
 trip of a loop or in all earlier ones, need none, and neither do two in which each thread touches
-the same elements. Blocks among each other are not ordered: that is the user's business.
+the same elements. Blocks among each other are not ordered: that is the user's business. Words of
+flagged data say themselves that they have come; but all warps have received what they poll for
+before the role sends to such words again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from warploom.base.target import Target
 from warploom.ir.affine import Affine, ScalarFacts
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.layout.layout import Layout
 from warploom.ir.op import Block, Op, Value
-from warploom.ir.ops import cp_async, flags, scalar, tensor, tile
+from warploom.ir.ops import cp_async, flagged, flags, scalar, tensor, tile
 from warploom.ir.ops.control import For, If, Loop, OneThread
 from warploom.ir.ops.roles import Split
 from warploom.ir.ops.sync import Barrier, Meet, WarpSync
 from warploom.ir.types import Tensor, Tile
 
-_ACCESSES = (tile.Load, tile.Store, tile.Atomic, tile.Gather, scalar.Load, cp_async.Copy)
+_ACCESSES = (
+    *(tile.Load, tile.Store, tile.Atomic, tile.Gather, scalar.Load, cp_async.Copy),
+    *(flagged.Send, flagged.Receive),
+)
 
 
 def order_tensors(kernel: Kernel, target: Target) -> None:
@@ -57,6 +63,7 @@ class _Touch:
     writes: bool
     window: tuple[_Edge | None, ...]
     layout: Layout | None
+    polls: bool = False
 
     @property
     def what(self) -> str:
@@ -152,8 +159,9 @@ class _Inserter:
             window = tuple(self.edges(op.starts, op.sizes, origins))
             moved = _moved(op)
             layout = moved.type.layout if isinstance(moved.type, Tile) else None
-        writes = isinstance(op, tile.Store | tile.Atomic)
-        return _Touch(storage, root, writes, window, layout)
+        writes = isinstance(op, tile.Store | tile.Atomic | flagged.Send)
+        polls = isinstance(op, flagged.Receive)
+        return _Touch(storage, root, writes, window, layout, polls)
 
     def root(self, view: Value) -> tuple[Value, list[Affine]]:
         """The argument behind a view, and where the view starts on each axis."""
@@ -172,7 +180,7 @@ class _Inserter:
             yield _Edge(self.facts.affine(start).plus(origin), 1 if size is None else size)
 
     def conflict(self, earlier: _Touch, now: _Touch) -> bool:
-        if earlier.storage != now.storage or not (earlier.writes or now.writes):
+        if earlier.storage != now.storage or not (earlier.writes or now.writes) or now.polls:
             return False
         if earlier.tensor is not now.tensor:
             return True  # another view of the storage: nothing can be compared
@@ -195,11 +203,16 @@ class _Inserter:
         return (move > 0 and nearest >= earlier.size) or (move < 0 and nearest <= -now.size)
 
 
-def _moved(op: tile.Load | tile.Store | tile.Atomic | cp_async.Copy) -> Value:
+_Moves: TypeAlias = (
+    tile.Load | tile.Store | tile.Atomic | cp_async.Copy | flagged.Send | flagged.Receive
+)
+
+
+def _moved(op: _Moves) -> Value:
     """The tile whose layout says which thread makes which access."""
     if isinstance(op, cp_async.Copy):
         return op.shape
-    return op.value if isinstance(op, tile.Store) else op.result
+    return op.value if isinstance(op, tile.Store | flagged.Send) else op.results[0]
 
 
 def _same_threads(earlier: _Touch, now: _Touch) -> bool:

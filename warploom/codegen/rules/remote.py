@@ -29,7 +29,7 @@ def store(out: Emitter, op: ops.StoreGroups) -> None:
 @emits(ops.SendGroups)
 def send(out: Emitter, op: ops.SendGroups) -> None:
     guard = guard_of(op.predicate, None)
-    name = access_helpers.send(out.prelude, dtype_of(op.value), op.vec, guard=guard)
+    name = access_helpers.send(out.prelude, dtype_of(op.value), op.vec, guard=guard, alone=op.alone)
     at, barrier = out.scalar(op.address), out.scalar(op.barrier)
     store_groups(
         *(out, op.value, name, op.offset, op.predicate, op.axis, op.vec, at, ", "), barrier

@@ -186,7 +186,9 @@ class StoreGroups(Op):
 @op("remote.send_groups", stages=Stage.MACHINE, effects=(Effect.WRITE_SHARED,), since="sm_90")
 class SendGroups(Op):
     """As `remote.store_groups`, done later; each access adds its bytes to those that complete on
-    the barrier at address `barrier` of the same block."""
+    the barrier at address `barrier` of the same block. `alone`: the cluster is this block alone,
+    where PTX st.async is an illegal instruction: an ordinary store, a fence of the block and
+    mbarrier.complete_tx take its place."""
 
     buffer: Value = operand()
     address: Value = operand()
@@ -196,6 +198,7 @@ class SendGroups(Op):
     predicate: Value | None = optional()
     axis: int = attribute(default=0)
     vec: int = attribute(default=1)
+    alone: bool = attribute(default=False)
 
     def verify(self) -> None:
         _check_stored(self)

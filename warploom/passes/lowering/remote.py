@@ -6,6 +6,7 @@ from __future__ import annotations
 from math import prod
 
 from warploom.base.errors import Error, error
+from warploom.ir import cluster as shape
 from warploom.ir.op import Value
 from warploom.ir.ops import cluster, remote, shared_memory
 from warploom.ir.types import SharedTile
@@ -90,6 +91,7 @@ def send(lower: Lowering, op: remote.Send) -> None:
             predicate=lower.both(no_padding(lower, layout, vec, axis), lower.first_replica(layout)),
             axis=axis,
             vec=vec,
+            alone=lower.kernel.cluster == shape.ALONE,
         )
     )
 
