@@ -108,7 +108,7 @@ def enter(row: Row, samples: dict[str, list[float]], moved: int) -> None:
 def _config(kind: str, length: int) -> dict[str, Any]:
     factors = {"rms_norm": 2, "layer_norm": 4}.get(kind, 0)
     number = config.NAMES.index(kind)
-    chosen = config.choose(number, length, 2, factors, copied=True, kept=True)
+    chosen = config.choose(number, length, 2, factors, copied=True, kept=True, written=True)
     return {"CLUSTER": chosen.CLUSTER, **chosen.constants()}
 
 

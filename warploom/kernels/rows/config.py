@@ -7,7 +7,7 @@ rows or on addresses.
 """
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,8 @@ _TABLES = Path(__file__).parent / "configs"
 @dataclass(frozen=True, slots=True)
 class Config:
     """CLUSTER blocks with BN elements of a row each, in REPLICAS of WARPS warps. STAGES slots of a
-    replica are filled by the copy engine (0: threads read), RESIDENT: factors are kept too."""
+    replica are filled by the copy engine (0: threads read), RESIDENT: factors are kept too,
+    WRITTEN: the copy engine writes results, where they have the dtype of the rows."""
 
     CLUSTER: int
     BN: int
@@ -41,6 +42,7 @@ class Config:
     RESIDENT: bool
     WARPS: int = 8
     REPLICAS: int = 2
+    WRITTEN: bool = False
 
     def constants(self) -> dict[str, Any]:
         """What the kernel is compiled for."""
@@ -52,14 +54,30 @@ class Config:
         return max(1, min(room, ceil_div(rows, self.REPLICAS)))
 
 
-def choose(kind: int, length: int, item: int, factors: int, copied: bool, kept: bool) -> Config:
+def choose(
+    kind: int, length: int, item: int, factors: int, copied: bool, kept: bool, written: bool = False
+) -> Config:
     """The split of rows of `length` elements of `item` bytes, with so many bytes of `factors` an
-    element. `copied`: the copy engine can take rows; `kept`: and factors."""
+    element. The copy engine can take rows (`copied`), factors (`kept`), results (`written`)."""
+    found = measured(f"{NAMES[kind]}/{item}/{length}")
+    if found is None:
+        return _ruled(kind, length, item, factors, copied, kept)
+    return fitted(found, length, copied, kept, written)
+
+
+def fitted(chosen: Config, length: int, copied: bool, kept: bool, written: bool) -> Config:
+    """The same split, and the copy engine does of its part what it can."""
+    if not copied or chosen.CLUSTER * chosen.BN != length:
+        return replace(chosen, STAGES=0, RESIDENT=False, WRITTEN=False)
+    return replace(
+        chosen, RESIDENT=chosen.RESIDENT and kept, WRITTEN=chosen.WRITTEN and written
+    )
+
+
+def _ruled(kind: int, length: int, item: int, factors: int, copied: bool, kept: bool) -> Config:
+    """The split of what nobody has measured."""
     cluster, part = _split(kind, length, item)
     copied = copied and cluster * part == length
-    found = measured(f"{NAMES[kind]}/{item}/{length}") if copied else None
-    if found is not None:
-        return found
     warps, replicas = (16, 1) if kind == LAYER_NORM and part > MOST_ELEMENTS // 2 else (8, 2)
     slot = replicas * part * item
     resident = copied and kept and 0 < factors * part <= SHARED - slot

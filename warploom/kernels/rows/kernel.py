@@ -85,6 +85,32 @@ def begin(x, slots, full, t, s, BN):
 
 
 @wl.function
+def begin_later(x, slots, full, t, k, r, count, step, BN, STAGES, REPLICAS, LATER):
+    """Begin to copy a later row of this replica to the slot of row k, or of the one before it
+    (LATER), once the copy engine has taken that one's result from there."""
+    with wl.one_thread():
+        if LATER > 0:
+            wl.copy_wait(reads=True)
+        if k >= LATER and k + STAGES - LATER < count:
+            s = r * STAGES + (k + STAGES - LATER) % STAGES
+            begin(x, slots, full, t + (STAGES - LATER) * REPLICAS * step, s, BN)
+
+
+@wl.function
+def write(y, out, slots, t, s, here, BN, WRITTEN):
+    """A block's part of row t of the result: by threads, or (WRITTEN) by the copy engine, which
+    takes it from the slot that the row came in."""
+    if WRITTEN:
+        row = slots[wl.ds(s, 1), :]
+        row.store(y.cast(out.dtype))
+        with wl.one_thread():
+            wl.copy_bulk(row, out[t, wl.ds(here, BN)], cache="evict_first")
+            wl.copy_commit()
+    else:
+        wl.store(out[wl.ds(t, 1), wl.ds(here, BN)], y.cast(out.dtype))
+
+
+@wl.function
 def resident(factors, ready, BN):
     """Begin to copy a block's part of each factor to shared memory, for all rows."""
     here = wl.cluster_rank() * BN
@@ -114,13 +140,15 @@ def rows(
     RESIDENT: wl.const = False,
     WARPS: wl.const = 8,
     REPLICAS: wl.const = 2,
+    WRITTEN: wl.const = False,
     weight: wl.Tensor = None,
     bias: wl.Tensor = None,
     target: wl.Tensor = None,
 ):
     """out[t] = a row function of x[t]; cross-entropy has one number a row. STAGES: slots of a
     replica that the copy engine fills; 0 where it cannot: threads read the row. RESIDENT: weight
-    and bias are held in shared memory."""
+    and bias are held in shared memory. WRITTEN: the copy engine writes the result, which has x's
+    dtype, from the slot of its row; of two slots or more, since that is filled a row later."""
     wl.launch_dependents()
     wl.wait_for_previous()
     SIZE, n = wl.cluster_size(), x.shape[1]
@@ -149,23 +177,20 @@ def rows(
                 s = r * STAGES + k % STAGES
                 full[s].wait(k // STAGES % 2)
                 v = slots[wl.ds(s, 1), :].load().cast(wl.f32)
-                with wl.one_thread():
-                    if k + STAGES < count:
-                        begin(x, slots, full, t + STAGES * REPLICAS * step, s, BN)
+                if not WRITTEN:
+                    begin_later(x, slots, full, t, k, r, count, step, BN, STAGES, REPLICAS, 0)
             else:
                 LOWEST = NEGATIVE_INFINITY if KIND >= SOFTMAX else 0.0
-                v = wl.load(x[wl.ds(t, 1), wl.ds(here, BN)], other=LOWEST).cast(wl.f32)
+                s, v = 0, wl.load(x[wl.ds(t, 1), wl.ds(here, BN)], other=LOWEST).cast(wl.f32)
             window = wl.ds(here, BN)
             if KIND == RMS_NORM:
                 push((wl.sum(v * v, 1, keepdims=True),), parts, came, which, parity)
                 y = v * inverse_root(total(parts[0], which) / n.cast(wl.f32), eps)
                 y = y * factor_of(weight, tiles, 0, window)
-                wl.store(out[wl.ds(t, 1), window], y.cast(out.dtype))
             elif KIND == LAYER_NORM:
                 y = centred(v, parts, came, which, parity, n, here, eps, BN, COPIED)
                 y = y * factor_of(weight, tiles, 0, window)
                 y = y + factor_of(bias, tiles, 1, window)
-                wl.store(out[wl.ds(t, 1), window], y.cast(out.dtype))
             else:
                 top = wl.max(v, 1, keepdims=True)
                 e = wl.exp(v - wl.where(top == NEGATIVE_INFINITY, 0.0, top))
@@ -173,9 +198,15 @@ def rows(
                 highest, added = exponents_of(parts, which)
                 if KIND == SOFTMAX:
                     y = e * (weight_of(top, highest) * (1.0 / added))
-                    wl.store(out[wl.ds(t, 1), window], y.cast(out.dtype))
                 else:
                     write_loss(x, target, out, t, here, BN, highest + wl.log(added))
+            if WRITTEN:
+                begin_later(x, slots, full, t, k, r, count, step, BN, STAGES, REPLICAS, 1)
+            if KIND != CROSS_ENTROPY:
+                write(y, out, slots, t, s, here, BN, WRITTEN)
+        if WRITTEN:
+            with wl.one_thread():
+                wl.copy_wait()
 
 
 @wl.function
@@ -231,6 +262,13 @@ def _cross_entropy(make):
     target = make.integers(-1, 128, (3,), wl.i32)
     launcher = rows.launch(2, cluster=2)
     return launcher.call(x, out, 0.0, CROSS_ENTROPY, 64, 2, target=target)
+
+
+@rows.example("written")
+def _written(make):
+    x, weight = make.randn((9, 128), wl.bf16), make.randn((128,), wl.bf16)
+    out, launcher = make.empty((9, 128), wl.bf16), rows.launch(4, cluster=2)
+    return launcher.call(x, out, 1e-5, RMS_NORM, 64, 2, True, 4, 2, True, weight=weight)
 
 
 @rows.example("bench")
