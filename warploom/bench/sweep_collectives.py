@@ -20,7 +20,7 @@ from warploom.kernels.collectives import kernel, reference
 from warploom.language import collective
 
 SIZES, CLUSTERS, WARPS = (256, 768, 2048, 4096, 8192), (2, 4, 8, 16), (4, 8)
-CHAIN, SAMPLES = 2000, 5
+CHAIN, SAMPLES = 2000, 3
 
 
 def forced(way: str) -> None:

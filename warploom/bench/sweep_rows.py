@@ -35,6 +35,7 @@ REPLICAS = (1, 2, 3, 4, 6)
 LEAST_IN_FLIGHT = 64 * 1024  # bytes of rows: less does not keep memory busy
 FEW, ROUNDS, LEADING, SHORT_S, LEAST_S = 3, 11, 6, 1.5e-3, 5e-3
 WRONG = 0.01
+LIKELY = 12_288  # elements of a part: what is tried first
 PROCESSES = max(1, min(12, (os.cpu_count() or 1) - 2))
 
 
@@ -150,7 +151,8 @@ def _compile_all(cases: list[str], most: int) -> None:
 
 def _candidates(case: str, most: int) -> list[Config]:
     kind, _, length = parse(case)
-    return list(candidates(config.NAMES.index(kind), length, FACTORS[kind]))[:most]
+    found = candidates(config.NAMES.index(kind), length, FACTORS[kind])
+    return sorted(found, key=lambda one: abs(one.BN - LIKELY))[:most]
 
 
 def main() -> int:
