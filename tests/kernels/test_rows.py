@@ -117,6 +117,28 @@ def test_a_row_does_not_depend_on_its_neighbours(device, short, randn):
     assert np.array_equal(alone[0], together[3])
 
 
+@pytest.mark.parametrize("stages", [2, 3])
+@pytest.mark.parametrize("kind", [kernel.RMS_NORM, kernel.LAYER_NORM, kernel.SOFTMAX])
+@pytest.mark.parametrize("count", [1, 4, 5, 17])
+def test_results_that_the_copy_engine_writes(device, randn, close, kind, stages, count):
+    """Out of the slots that the rows came in, which are filled again a row later."""
+    x, more = randn((count, 256), "bf16"), other(randn, kind, count, 256, "bf16")
+    chosen = config.Config(4, 64, stages, kind != kernel.SOFTMAX, 2, 2, WRITTEN=True)
+    names = {kernel.RMS_NORM: ("weight",), kernel.LAYER_NORM: ("weight", "bias")}.get(kind, ())
+    given = {name: device.put(more[name]) for name in names}
+    out = device.empty(x.shape, x.dtype)
+    launcher = kernel.rows.launch(4, cluster=4)
+    launcher(device.put(x), out, EPS, KIND=kind, **chosen.constants(), **given)
+    _, wanted = run(device, kind, x, **more)
+    close(device.get(out), wanted, 2e-5)
+
+
+def test_written_results_are_clean_in_any_order():
+    call = kernel.rows.example_call("written")
+    found = call.check(seeds=4)
+    assert found.clean, found.text()
+
+
 @pytest.mark.parametrize("kind", KINDS, ids=config.NAMES)
 @pytest.mark.parametrize("cluster", [2, 8])
 def test_clean(kind, cluster):
@@ -148,6 +170,15 @@ def test_plans_fit(kind, item, length):
     assert held * chosen.BN <= config.SHARED
     assert chosen.BN <= config.MOST_ELEMENTS
     assert chosen.BN <= 64 * 32 * chosen.WARPS
+
+
+def test_a_split_keeps_its_parts_where_the_copy_engine_cannot_help():
+    """So the bits of a result do not depend on addresses."""
+    chosen = config.Config(4, 64, 3, True, 4, 2, True)
+    assert config.fitted(chosen, 256, copied=True, kept=True, written=True) == chosen
+    plain = config.fitted(chosen, 256, copied=False, kept=True, written=True)
+    assert plain == config.Config(4, 64, 0, False, 4, 2)
+    assert not config.fitted(chosen, 256, copied=True, kept=True, written=False).WRITTEN
 
 
 def test_refused(randn):

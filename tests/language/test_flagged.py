@@ -81,10 +81,14 @@ def test_three_values_a_word(device, size: int) -> None:
         assert np.array_equal(got, np.stack([host.max(axis=0), 2 * sums, -sums]))
 
 
-def test_rounds_are_clean_in_any_order() -> None:
-    x, mail = np.ones((3, N), np.int32), np.zeros((2, 3, N), np.int64)
-    found = sums.launch(3, cooperative=True).call(x, mail, 1, ROUNDS=4, BLOCKS=3).check(seeds=6)
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_rounds_are_clean_in_any_order(blocks: int) -> None:
+    """Of one block all warps poll the same words, and none is sent again before they have."""
+    x, mail = np.ones((blocks, N), np.int32), np.zeros((2, blocks, N), np.int64)
+    call = sums.launch(blocks, cooperative=True).call(x, mail, 1, ROUNDS=4, BLOCKS=blocks)
+    found = call.check(seeds=6)
     assert found.clean, found.text()
+    assert "read of tensor mail, then write of tensor mail" in call.text("cuda")
 
 
 def test_triples_are_clean_in_any_order() -> None:
