@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from enum import Enum
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 from warploom.base.dtypes import bf16, f16, f32, i32
 from warploom.base.protocols import protocol
@@ -32,11 +32,13 @@ from warploom.language.gathering import gathering
 from warploom.language.rooms import (
     BlockRoom,
     ClusterRoom,
+    GatherRoom,
     GridRoom,
     Kind,
     MailRoom,
     Room,
     ScatterRoom,
+    has_pieces,
 )
 from warploom.language.scalar import scalar
 from warploom.language.tile import cat
@@ -52,6 +54,7 @@ class Scope(Enum):
     GRID = "grid"
 
 
+_R = TypeVar("_R", bound=Room)
 block, cluster, grid = Scope.BLOCK, Scope.CLUSTER, Scope.GRID
 DTYPES = (f32, f16, bf16, i32)
 _HALVES = (f16, bf16)
@@ -102,7 +105,7 @@ class _Call:
         way = protocol(self.scope.value, sum(prod(s) * d.bytes for s, d in kinds))
         return self.kept((kinds, way), lambda: self._new_room(kinds, way))
 
-    def kept(self, key: tuple[Any, ...], make: Callable[[], Room]) -> Room:
+    def kept(self, key: tuple[Any, ...], make: Callable[[], _R]) -> _R:
         """The room of this role and scope for a key, made where it is new."""
         held, plan = current(), current().role
         whole = (self.scope, None if plan is None else id(plan), *key)
@@ -278,9 +281,9 @@ def all_reduce(value: Any, op: Any = "sum", over: Any = Scope.CLUSTER) -> Any:
         _combine(op)
         return value
     n = cluster_size() if held.scope is Scope.CLUSTER else 0
-    if n and protocol("cluster", held.bytes) == "staged" and _divides(held.tiles, n):
-        shares = _share_of_all(held, op, n)
-        return held.result(_narrow(_gathered(held, shares, n), held.tiles))
+    if n and _is_staged(held, n):
+        shares = _narrow(_share_of_all(held, op, n), held.tiles)
+        return held.result(_gathered(held, shares, n))
     room = held.room(_sendable(held.tiles))
     room.publish(_sendable(held.tiles))
     return held.result(_narrow(_fold(room, op), held.tiles))
@@ -366,15 +369,21 @@ def reduce_scatter(value: Any, op: Any = "sum", over: Any = Scope.CLUSTER) -> An
     return held.result(_narrow(_share_of_all(held, op, n), held.tiles))
 
 
+def _is_staged(held: _Call, n: int) -> bool:
+    """Whether the table says so, and each party can have an equal part."""
+    wanted = protocol("cluster", held.bytes, n) == "staged"
+    return wanted and _divides(held.tiles, n) and has_pieces(tuple(_nth(t, n) for t in held.tiles))
+
+
 def _share_of_all(held: _Call, op: Any, n: int) -> list[Tile]:
     """This party's part of the fold of all. In a cluster it gets no more than that of others."""
-    scattered = held.scope is Scope.CLUSTER
+    tiles = [t.cast(f32) if _odd(t, n) else t for t in held.tiles]
+    kinds = tuple(_nth(t, n) for t in tiles)
+    scattered = held.scope is Scope.CLUSTER and has_pieces(kinds)
     if scattered:
-        tiles = [t.cast(f32) if _odd(t, n) else t for t in held.tiles]
-        kinds = tuple(_nth(t, n) for t in tiles)
         room = held.kept(("scatter", kinds), lambda: ScatterRoom(kinds))
     else:
-        tiles = held.tiles
+        tiles = _sendable(held.tiles)
         room = held.room(tiles)
     room.publish(tiles)
     combine, total = _combine(op), None
@@ -411,6 +420,11 @@ def _own_part(tile: Tile, room: Room, n: int) -> Tile:
 def _gathered(held: _Call, tiles: list[Tile], n: int) -> list[Tile]:
     """Tiles of all parties, joined."""
     sent = _sendable(tiles)
+    kinds = tuple((t.shape, t.dtype) for t in sent)
+    if held.scope is Scope.CLUSTER and has_pieces(kinds):
+        gather = held.kept(("gather", kinds), lambda: GatherRoom(kinds))
+        gather.publish(sent)
+        return _narrow(gather.joined(), tiles)
     room = held.room(sent)
     room.publish(sent)
     parts = [room.part(party) for party in range(n)]

@@ -30,6 +30,8 @@ from warploom.language.values import Scalar, Tile, Window
 Kind: TypeAlias = tuple[tuple[int, ...], DType]
 """Shape and dtype of one tile that a party brings."""
 
+_CHUNK = 16  # bytes of which windows of one axis are made
+
 
 def meet(why: str) -> None:
     """All warps of the role meet; which barrier that is, is known when roles are placed."""
@@ -107,27 +109,37 @@ class ClusterRoom(Room):
         self.size = sum(prod(shape) * dtype.bytes for shape, dtype in kinds)
         self.halves = _Halves(current().ring())
         self.half: Scalar
+        self.parity: Scalar
         with _on_top():
-            self.slots = [shared(s, d, slots=2 * self.count, swizzle=0) for s, d in kinds]
+            self.slots = self.make_slots(kinds)
             self.full: Barrier = barrier(2)
         _name(self.slots, self.full)
 
-    def publish(self, tiles: list[Tile]) -> None:
-        """The announcement stands behind a meeting of all warps: none of them reads a half any more
-        when peers, having got this block's next round, write to it."""
-        self.half, parity = self.halves.next()
+    def make_slots(self, kinds: tuple[Kind, ...]) -> list[Shared]:
+        """A slot for each party in each half."""
+        return [shared(s, d, slots=2 * self.count, swizzle=0) for s, d in kinds]
+
+    def announce(self) -> tuple[Barrier, Scalar]:
+        """Begin a round: its barrier, and this block's slot. The announcement stands behind a
+        meeting of all warps: none of them reads a half any more when peers, having got this block's
+        next round, write to it."""
+        self.half, self.parity = self.halves.next()
         full = self.full[self.half]
-        others = self.count - 1
         with builder().one_thread(meet=True):
-            builder().add(mbarrier.Expect(barrier=full.one(), bytes=others * self.size))
-        own = self._slot(self.rank)
-        for step in range(1, others + 1):
+            size = (self.count - 1) * self.size
+            builder().add(mbarrier.Expect(barrier=full.one(), bytes=size))
+        return full, self._slot(self.rank)
+
+    def publish(self, tiles: list[Tile]) -> None:
+        """Send to all others, keep one's own, and wait for what they send."""
+        full, own = self.announce()
+        for step in range(1, self.count):
             peer = (self.rank + step) % self.count
             for slots, tile in zip(self.slots, tiles, strict=True):
                 store_async(slots[own].on(peer), tile, full)
         for slots, tile in zip(self.slots, tiles, strict=True):
             slots[own].store(tile)
-        full.wait(parity)
+        full.wait(self.parity)
 
     def part(self, party: Scalar | int) -> list[Tile]:
         """Load a party's slots of this half."""
@@ -137,24 +149,78 @@ class ClusterRoom(Room):
         return self.half * self.parties + party
 
 
+class _Pieces:
+    """A tile in shared memory and its `count` equal parts along the first axis; `halves` of it take
+    turns."""
+
+    def __init__(self, kind: Kind, count: int, halves: int = 0) -> None:
+        (self.first, *rest), dtype = kind
+        self.others = [slice(None)] * len(rest)
+        self.whole = shared((count * self.first, *rest), dtype, slots=halves, swizzle=0)
+        self.whole.value.name = self.whole.value.name or "collective"
+
+    def part(self, number: Scalar | int) -> tuple[Any, ...]:
+        """Where a part stands in the tile."""
+        return (ds(number * self.first, self.first), *self.others)
+
+
+def has_pieces(kinds: tuple[Kind, ...]) -> bool:
+    """Whether parts of these kinds are windows of whole tiles in shared memory: of two axes, or of
+    one and whole chunks of 16 bytes."""
+    return all(
+        len(s) == 2 or (len(s) == 1 and s[0] * d.bytes % _CHUNK == 0) for s, d in kinds
+    )
+
+
 class ScatterRoom(ClusterRoom):
-    """The blocks of a cluster: each pushes to each, itself among them, the part along the first
-    axis that belongs to it. `kinds` are those of a part."""
+    """The blocks of a cluster: each pushes to each other the part along the first axis that belongs
+    to it, out of shared memory, where any of its threads finds any part. `kinds` are those of a
+    part."""
+
+    def __init__(self, kinds: tuple[Kind, ...]) -> None:
+        super().__init__(kinds)
+        with _on_top():
+            self.pieces = [_Pieces(kind, self.count) for kind in kinds]
 
     def publish(self, tiles: list[Tile]) -> None:
-        """As in a `ClusterRoom`; ranks are constants here, since parts of tiles are."""
-        self.half, parity = self.halves.next()
-        full, n = self.full[self.half], self.count
-        with builder().one_thread(meet=True):
-            builder().add(mbarrier.Expect(barrier=full.one(), bytes=n * self.size))
-        own = self._slot(self.rank)
-        for peer in range(n):
-            for slots, tile in zip(self.slots, tiles, strict=True):
-                size = tile.shape[0] // n
-                rest = (slice(None),) * (len(tile.shape) - 1)
-                part = tile[(slice(peer * size, (peer + 1) * size), *rest)]
-                store_async(slots[own].on(peer), part, full)
-        full.wait(parity)
+        """As in a `ClusterRoom`, to each peer its part."""
+        full, own = self.announce()
+        for pieces, tile in zip(self.pieces, tiles, strict=True):
+            pieces.whole.store(tile)
+        for step in range(1, self.count):
+            peer = (self.rank + step) % self.count
+            for slots, pieces in zip(self.slots, self.pieces, strict=True):
+                store_async(slots[own].on(peer), pieces.whole[pieces.part(peer)].load(), full)
+        for slots, pieces in zip(self.slots, self.pieces, strict=True):
+            slots[own].store(pieces.whole[pieces.part(self.rank)].load())
+        full.wait(self.parity)
+
+
+class GatherRoom(ClusterRoom):
+    """The blocks of a cluster: each pushes its tiles to all others, where they lie one behind the
+    other, as one tile along the first axis."""
+
+    def make_slots(self, kinds: tuple[Kind, ...]) -> list[Shared]:
+        """Two whole tiles of each kind."""
+        self.pieces = [_Pieces(kind, self.count, halves=2) for kind in kinds]
+        return []
+
+    def publish(self, tiles: list[Tile]) -> None:
+        """As in a `ClusterRoom`, to one's part of the whole tiles."""
+        full, _ = self.announce()
+        for step in range(self.count):
+            peer = (self.rank + step) % self.count
+            for pieces, tile in zip(self.pieces, tiles, strict=True):
+                held, where = pieces.whole[self.half], pieces.part(self.rank)
+                if step:
+                    store_async(held.on(peer)[where], tile, full)
+                else:
+                    held[where].store(tile)
+        full.wait(self.parity)
+
+    def joined(self) -> list[Tile]:
+        """Load the whole tiles of this half."""
+        return [pieces.whole[self.half].load() for pieces in self.pieces]
 
 
 class GridRoom(Room):

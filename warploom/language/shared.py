@@ -115,7 +115,8 @@ class Shared(Handle):
 
     def _window(self, index: Any) -> Shared:
         entries = index if isinstance(index, tuple) else (index,)
-        if len(entries) != len(self.shape) or len(entries) != 2:
+        most = 1 if self.type.layout.swizzle else 0
+        if len(entries) != len(self.shape) or not most < len(entries) <= 2:
             raise Refused("T006", f"{len(entries)} indices for {self!r}")
         starts: list[Value] = []
         sizes: list[int] = []

@@ -125,7 +125,8 @@ class Permute(Op):
 @op("shared.window", stages=_TILE, executes=Actor.WARP)
 class Window(Op):
     """The sub-tile of `sizes` at `starts` of a single tile. Along rows a start is a multiple of the
-    swizzle's cycle (8 rows), along the contiguous axis of a whole panel."""
+    swizzle's cycle (8 rows), along the contiguous axis of a whole panel. A tile of one axis has no
+    swizzle."""
 
     value: Value = operand()
     starts: tuple[Value, ...] = operands()
@@ -133,7 +134,9 @@ class Window(Op):
 
     def infer(self) -> tuple[Type, ...]:
         s = single_of(self.value)
-        check(len(self.starts) == len(self.sizes) == len(s.shape) == 2, "a window has two axes")
+        rank = len(s.shape)
+        check(len(self.starts) == len(self.sizes) == rank <= 2, "a window has one or two axes")
+        check(rank == 2 or not s.layout.swizzle, "a swizzled tile has two axes")
         check(
             all(1 <= n <= e for n, e in zip(self.sizes, s.shape, strict=True)), "window too large"
         )

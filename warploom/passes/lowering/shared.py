@@ -108,6 +108,12 @@ def permute(lower: Lowering, op: shared.Permute) -> None:
 def window(lower: Lowering, op: shared.Window) -> None:
     kind = type_of(op.value)
     layout = kind.layout
+    if len(kind.shape) == 1:
+        start, size = lower.get(op.starts[0]), lower.build.const(layout.itemsize)
+        lower.places[op.result] = moved(
+            lower, lower.places[op.value], lower.arith("mul", start, size)
+        )
+        return
     row, column = (lower.get(op.starts[kind.order.index(stored)]) for stored in (0, 1))
     row_bytes = lower.build.const(layout.panel_columns * layout.itemsize)
     shift = lower.arith("mul", row, row_bytes)
