@@ -127,7 +127,7 @@ def test_results_that_the_copy_engine_writes(device, randn, close, kind, stages,
     names = {kernel.RMS_NORM: ("weight",), kernel.LAYER_NORM: ("weight", "bias")}.get(kind, ())
     given = {name: device.put(more[name]) for name in names}
     out = device.empty(x.shape, x.dtype)
-    launcher = kernel.rows.launch(4, cluster=4)
+    launcher = kernel.rows.launch(4, cluster=(4,))
     launcher(device.put(x), out, EPS, KIND=kind, **chosen.constants(), **given)
     _, wanted = run(device, kind, x, **more)
     close(device.get(out), wanted, 2e-5)

@@ -1,12 +1,20 @@
-"""Times ways of an all-reduce of halves in a cluster: python -m warploom.bench.sweep_collectives
+"""Times both protocols of an all-reduce in a cluster: python -m warploom.bench.sweep_collectives
 
-For each size and cluster both protocols and several numbers of warps are timed, as in the suite
-`collectives`. Prints nanoseconds of a round, one cluster and all SMs; --build compiles only.
+Halves, one cluster and all SMs, as in suite `collectives`. Prints nanoseconds of a round; --out
+writes the rows of `base/protocols` for clusters: up to which size one push is the faster way.
 """
 
 import argparse
+import json
+import multiprocessing
 import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from functools import partial
+from itertools import product
+from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -14,55 +22,106 @@ import numpy as np
 import warploom as wl
 from warploom.base import protocols
 from warploom.bench import machine
-from warploom.bench.measure import alternate, summary
+from warploom.bench.measure import alternate
 from warploom.bench.suites.collectives import whole_clusters
 from warploom.kernels.collectives import kernel, reference
 from warploom.language import collective
 
-SIZES, CLUSTERS, WARPS = (256, 768, 2048, 4096, 8192), (2, 4, 8, 16), (4, 8)
-CHAIN, SAMPLES = 2000, 3
+SIZES, CLUSTERS = (256, 512, 768, 1024, 2048, 4096, 8192, 16_384), (2, 4, 8, 16)
+WAYS = ("push", "staged")
+CHAIN, SAMPLES = 2000, 5
 
 
-def forced(way: str) -> None:
-    """Let every collective over a cluster take one protocol."""
-    collective.protocol = lambda over, size, *_: way if over == "cluster" else protocols.protocol(over, size)
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One measurement to make."""
+
+    way: str
+    bytes: int
+    cluster: int
+    full: bool
+
+    def call(self, rounds: int) -> tuple[Any, np.ndarray]:
+        """A chain of all-reduces by this way, on arrays of the GPU, and its input."""
+        # The table is asked while the kernel is built.
+        collective.protocol = self._chosen
+        sms = machine.facts(machine.name())["sms_used_by_cluster_size"][str(self.cluster)]
+        blocks = whole_clusters(sms, self.cluster) if self.full else self.cluster
+        x = np.random.default_rng(0).standard_normal((blocks, self.bytes // 2)).astype(np.float16)
+        launch = kernel.all_reduce.launch(blocks, cluster=(self.cluster, 1, 1))
+        given = {"OP": "sum", "OVER": wl.cluster, "SCALE": 1.0 / self.cluster, "N": x.shape[1]}
+        out = wl.device_empty(x.shape, wl.f16)
+        return launch.call(wl.to_device(x), out, rounds, **given), x
+
+    def _chosen(self, over: str, size: int, parties: int = 0) -> str:
+        return self.way if over == "cluster" else protocols.protocol(over, size, parties)
+
+    def nanoseconds(self) -> float:
+        """Of a round; NaN where the result is wrong."""
+        call, x = self.call(3)
+        call()
+        wanted = reference.all_reduce(x, self.cluster, "sum", 3, 1.0 / self.cluster)
+        if wl.to_numpy(call.args[1]).tobytes() != wanted.tobytes():
+            return float("nan")
+        chains = {str(n): partial(self.call(n)[0].bench, 1, 2) for n in (0, CHAIN)}
+        taken = alternate(chains, SAMPLES)
+        return 1e9 * (median(taken[str(CHAIN)]) - median(taken["0"])) / CHAIN
 
 
-def timed(size: int, cluster: int, warps: int, build: bool) -> list[float]:
-    found = []
-    for full in (False, True):
-        sms = machine.facts(machine.name())["sms_used_by_cluster_size"][str(cluster)]
-        blocks = whole_clusters(sms, cluster) if full else cluster
-        x = np.random.default_rng(0).standard_normal((blocks, size // 2)).astype(np.float16)
-        given, out = wl.to_device(x), wl.device_empty(x.shape, wl.f16)
-        launch = kernel.all_reduce.launch(blocks, cluster=(cluster, 1, 1), warps=warps)
-        constants: dict[str, Any] = {"OP": "sum", "OVER": wl.cluster, "SCALE": 1.0 / cluster, "N": x.shape[1]}
-        launch(given, out, 3, **constants)
-        if build:
-            return []
-        wanted = reference.all_reduce(x, cluster, "sum", 3, 1.0 / cluster)
-        if wl.to_numpy(out).tobytes() != wanted.tobytes():
-            return [float("nan")] * 2
-        chains = {n: launch.call(given, out, n, **constants) for n in (0, CHAIN)}
-        taken = alternate({str(n): partial(c.bench, 1, 2) for n, c in chains.items()}, SAMPLES)
-        empty = summary(taken["0"])[0]
-        found.append(summary([1e9 * (s - empty) / CHAIN for s in taken[str(CHAIN)]])[0])
-    return found
+def trials(way: str, clusters: list[int]) -> Iterator[Trial]:
+    """All measurements of a way."""
+    for cluster, size, full in product(clusters, SIZES, (False, True)):
+        yield Trial(way, size, cluster, full)
+
+
+def prepared(way: str, cluster: int) -> None:
+    """Compile the kernels of a way into the cache on disk."""
+    for one in trials(way, [cluster]):
+        if not one.full:
+            one.call(1)[0]()
+
+
+def measured(way: str, clusters: list[int]) -> list[tuple[Trial, float]]:
+    """Nanoseconds of each, in a process of its own: kernels are kept by their names."""
+    return [(one, one.nanoseconds()) for one in trials(way, clusters)]
+
+
+def rows(found: dict[Trial, float], cluster: int) -> Iterator[dict[str, Any]]:
+    """Rows of the table: the faster way with all SMs busy, where the next size takes another."""
+    best = []
+    for size in SIZES:
+        taken = {way: found[Trial(way, size, cluster, True)] for way in WAYS}
+        best.append((size, *sorted(WAYS, key=lambda way: taken[way]), sorted(taken.values())))
+    for (size, way, _, (first, second)), after in zip(best, [*best[1:], None], strict=True):
+        if after is not None and after[1] != way:
+            key = {"over": "cluster", "parties": cluster, "bytes": size}
+            value = {"value": round(first, 1), "unit": "ns", "runner_up": round(second, 1)}
+            yield {"key": key, "config": way, **value}
 
 
 def main() -> int:
+    """Measure, print, write."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("way")
-    parser.add_argument("clusters", type=int, nargs="+")
-    parser.add_argument("--build", action="store_true")
+    parser.add_argument("--clusters", type=int, nargs="+", default=CLUSTERS)
+    parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    forced(options.way)
-    for cluster in options.clusters:
-        for size in SIZES:
-            for warps in WARPS:
-                found = timed(size, cluster, warps, options.build)
-                if found:
-                    print(f"{options.way} {size}/{cluster} warps {warps}: one {found[0]:.0f} full {found[1]:.0f}", flush=True)
+    found: dict[Trial, float] = {}
+    with ProcessPoolExecutor(8, multiprocessing.get_context("spawn")) as pool:
+        ahead = [pool.submit(prepared, w, c) for w in WAYS for c in options.clusters]
+        for one in ahead:
+            one.result()
+    for way in WAYS:
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+            found |= pool.submit(measured, way, list(options.clusters)).result()
+    for cluster, size in product(options.clusters, SIZES):
+        texts = []
+        for way in WAYS:
+            one, full = (found[Trial(way, size, cluster, full)] for full in (False, True))
+            texts.append(f"{way} {one:.0f} / {full:.0f}")
+        print(f"{size} in {cluster}: {', '.join(texts)}", flush=True)
+    if options.out is not None:
+        made = [row for cluster in options.clusters for row in rows(found, cluster)]
+        options.out.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
     return 0
 
 

@@ -167,9 +167,7 @@ class _Pieces:
 def has_pieces(kinds: tuple[Kind, ...]) -> bool:
     """Whether parts of these kinds are windows of whole tiles in shared memory: of two axes, or of
     one and whole chunks of 16 bytes."""
-    return all(
-        len(s) == 2 or (len(s) == 1 and s[0] * d.bytes % _CHUNK == 0) for s, d in kinds
-    )
+    return all(len(s) == 2 or (len(s) == 1 and s[0] * d.bytes % _CHUNK == 0) for s, d in kinds)
 
 
 class ScatterRoom(ClusterRoom):

@@ -91,9 +91,7 @@ def launch(kind: int, chosen: config.Config, x: Any, out: Any, eps: float, **oth
     """A row function with a split of the caller's choice: for measuring. Checks nothing."""
     view = arrays.read(x, "x")
     clusters = chosen.clusters(view.shape[0], arguments.multiprocessors(view))
-    launcher = kernel.rows.launch(
-        clusters * chosen.CLUSTER, cluster=(chosen.CLUSTER,), pdl=True
-    )
+    launcher = kernel.rows.launch(clusters * chosen.CLUSTER, cluster=(chosen.CLUSTER,), pdl=True)
     launcher(x, out, eps, KIND=kind, **chosen.constants(), **others)
 
 

@@ -69,9 +69,7 @@ def fitted(chosen: Config, length: int, copied: bool, kept: bool, written: bool)
     """The same split, and the copy engine does of its part what it can."""
     if not copied or chosen.CLUSTER * chosen.BN != length:
         return replace(chosen, STAGES=0, RESIDENT=False, WRITTEN=False)
-    return replace(
-        chosen, RESIDENT=chosen.RESIDENT and kept, WRITTEN=chosen.WRITTEN and written
-    )
+    return replace(chosen, RESIDENT=chosen.RESIDENT and kept, WRITTEN=chosen.WRITTEN and written)
 
 
 def _ruled(kind: int, length: int, item: int, factors: int, copied: bool, kept: bool) -> Config:

@@ -97,6 +97,22 @@ def begin_later(x, slots, full, t, k, r, count, step, BN, STAGES, REPLICAS, LATE
 
 
 @wl.function
+def part_of(x, slots, full, t, k, r, count, step, BN, STAGES, REPLICAS, KIND, WRITTEN):
+    """A block's part of row t, the k-th of replica r, in f32."""
+    if STAGES > 0:
+        s = r * STAGES + k % STAGES
+        full[s].wait(k // STAGES % 2)
+        v = slots[wl.ds(s, 1), :].load().cast(wl.f32)
+        if not WRITTEN:
+            begin_later(x, slots, full, t, k, r, count, step, BN, STAGES, REPLICAS, 0)
+    else:
+        LOWEST = NEGATIVE_INFINITY if KIND >= SOFTMAX else 0.0
+        here = wl.cluster_rank() * BN
+        v = wl.load(x[wl.ds(t, 1), wl.ds(here, BN)], other=LOWEST).cast(wl.f32)
+    return v
+
+
+@wl.function
 def write(y, out, slots, t, s, here, BN, WRITTEN):
     """A block's part of row t of the result: by threads, or (WRITTEN) by the copy engine, which
     takes it from the slot that the row came in."""
@@ -173,15 +189,7 @@ def rows(
             ready.wait(0)
         for k in wl.range(count):
             t, which, parity = first + (k * REPLICAS + r) * step, r * 2 + k % 2, k // 2 % 2
-            if COPIED:
-                s = r * STAGES + k % STAGES
-                full[s].wait(k // STAGES % 2)
-                v = slots[wl.ds(s, 1), :].load().cast(wl.f32)
-                if not WRITTEN:
-                    begin_later(x, slots, full, t, k, r, count, step, BN, STAGES, REPLICAS, 0)
-            else:
-                LOWEST = NEGATIVE_INFINITY if KIND >= SOFTMAX else 0.0
-                s, v = 0, wl.load(x[wl.ds(t, 1), wl.ds(here, BN)], other=LOWEST).cast(wl.f32)
+            v = part_of(x, slots, full, t, k, r, count, step, BN, STAGES, REPLICAS, KIND, WRITTEN)
             window = wl.ds(here, BN)
             if KIND == RMS_NORM:
                 push((wl.sum(v * v, 1, keepdims=True),), parts, came, which, parity)
@@ -203,7 +211,7 @@ def rows(
             if WRITTEN:
                 begin_later(x, slots, full, t, k, r, count, step, BN, STAGES, REPLICAS, 1)
             if KIND != CROSS_ENTROPY:
-                write(y, out, slots, t, s, here, BN, WRITTEN)
+                write(y, out, slots, t, r * STAGES + k % max(STAGES, 1), here, BN, WRITTEN)
         if WRITTEN:
             with wl.one_thread():
                 wl.copy_wait()
