@@ -198,7 +198,7 @@ def test_a_view_of_a_loop_argument_is_a_copy(machine, body_of):
 
 @pytest.mark.parametrize(
     ("step", "condition"),
-    [(1, "k < 9"), (-2, "k > 9"), (None, "by > 0 ? k < 9 : k > 9")],
+    [(1, "k < 9"), (-2, "k > 9"), (None, "by > 0 ? k < 9 : by < 0 && k > 9")],
 )
 def test_loop_conditions_follow_the_step(machine, body_of, step, condition):
     m, b = machine, machine.build

@@ -15,6 +15,7 @@ import warploom as wl
 from tests.docs.blocks import ROOT
 from warploom.base.errors import CODES, LETTERS
 from warploom.base.target import PRODUCTS, WARP_PRODUCTS
+from warploom.language.collective import Scope
 from warploom.language.context import Handle
 from warploom.testing.golden import difference
 
@@ -86,6 +87,8 @@ def entry_of(name: str) -> list[str]:
     value = getattr(wl, name)
     if isinstance(value, wl.DType):
         return [f"- `wl.{name}`: {value.bytes} bytes, NumPy's `{value.numpy}`", ""]
+    if isinstance(value, Scope):
+        return [f"- `wl.{name}`: a value of `over=` in a collective", ""]
     if isinstance(value, enum.Enum):
         return [f"- `wl.{name}`: the {value.value}, as the end of a pipe", ""]
     text = inspect.getdoc(value)

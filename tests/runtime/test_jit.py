@@ -295,6 +295,15 @@ def test_what_cannot_be_a_kernel() -> None:
         wl.kernel(num_stages=3)
 
 
+def test_options_that_no_launch_has() -> None:
+    with pytest.raises(LaunchError, match=r"H021.*launch option `num_warps`(.|\n)*warps"):
+        scale.launch(1, num_warps=4)
+    assert scale.launch(1, warps=np.int64(8)).warps == 8
+    for warps in (0, 33, True, 4.0, "4"):
+        with pytest.raises(LaunchError, match=r"H021.*warps=(.|\n)*help"):
+            scale.launch(1, warps=warps)
+
+
 def test_an_example_that_returns_no_call() -> None:
     other = scale.options()
     other.examples = {"odd": lambda make: None}  # type: ignore[dict-item,return-value]

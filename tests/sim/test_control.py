@@ -239,6 +239,62 @@ def test_a_loop_that_does_not_end(golden, monkeypatch: pytest.MonkeyPatch):
 
 
 @wl.kernel
+def strides(steps: wl.Tensor, y: wl.Tensor, n: wl.i32):
+    """y = the turns of a loop from 0 to n by the step of the block."""
+    by = wl.load(steps[wl.program_id(0)])
+    turns = wl.i32(0)
+    for _ in wl.range(0, n, by):
+        turns = turns + 1
+    wl.store(y[wl.program_id(0)], turns)
+
+
+@wl.kernel
+def strides_of_roles(steps: wl.Tensor, y: wl.Tensor, n: wl.i32):
+    """The same where the body of the loop waits."""
+    by = wl.load(steps[wl.program_id(0)])
+    ring = wl.channel((8,), wl.i32)
+    with wl.roles():
+        with wl.role("send", warps=1):
+            for i in wl.range(0, n, by):
+                ring.send(wl.full((8,), i, wl.i32))
+        with wl.role("take", warps=1):
+            turns = wl.i32(0)
+            for _ in wl.range(0, n, by):
+                ring.receive()
+                turns = turns + 1
+            wl.store(y[wl.program_id(0)], turns)
+
+
+STRIDES = pytest.mark.parametrize("kernel", [strides, strides_of_roles], ids=lambda k: k.name)
+
+
+@STRIDES
+def test_steps_of_both_signs_known_at_run_time(device, kernel: wl.Kernel):
+    y = device.empty(4, np.int32)
+    kernel[4](device.put(np.array([1, 3, 20, -1], np.int32)), y, 10)
+    assert device.get(y).tolist() == [10, 4, 1, 0]
+
+
+@STRIDES
+@pytest.mark.parametrize("checked", [False, True])
+@pytest.mark.parametrize("steps", [[0, 0], [1, 0]])
+def test_a_step_of_zero(kernel: wl.Kernel, checked: bool, steps: list[int], golden):
+    call = kernel.launch(2).call(np.array(steps, np.int32), np.zeros(2, np.int32), 10)
+    if checked:
+        found = [f.report for f in call.check(seeds=1)]
+    else:
+        with pytest.raises(wl.CheckError) as caught:
+            call.run()
+        found = list(caught.value.reports)
+    assert {r.code for r in found} == {"D002"}
+    text = found[0].render()
+    assert "its step is 0" in text
+    assert not steps[0] or "block (1, 0, 0)" in text
+    if kernel is strides and not checked:
+        golden(text)
+
+
+@wl.kernel
 def never(y: wl.Tensor):
     """A role that asks for ever whether a barrier is ready which nobody completes."""
     done = wl.barrier(1, arrivals=1)

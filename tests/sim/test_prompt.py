@@ -73,7 +73,9 @@ def test_next_goes_line_by_line_and_an_empty_line_repeats(talk):
 
 
 def test_help_and_quit(talk):
-    assert "continue      run to the next breakpoint" in talk("what", "finish")[1]
+    said = talk("help", "what", "finish")
+    assert "continue      run to the next breakpoint" in said[1]
+    assert said[2] == f"no command 'what'; there are:\n{said[1]}"
     with pytest.raises(KeyboardInterrupt):
         talk("quit")
 

@@ -88,11 +88,23 @@ def test_an_unused_golden_fails_the_run(project: Path, workers: tuple[str, ...])
     old = project / "tests" / "golden" / "part" / "test_texts" / "old.txt"
     old.write_text("nobody reads this\n")
     assert run(project, "-k", "test_one", *workers).returncode == 0, "a part proves nothing"
+    listed = run(project, "--collect-only", "--update-golden", *workers)
+    assert listed.returncode == 0 and old.exists(), "where nothing runs nothing is unused"
     result = run(project, *workers)
     assert result.returncode == 1
     assert "old.txt: unused" in result.stdout
     assert run(project, "--update-golden", *workers).returncode == 0
     assert not old.exists()
+
+
+@ALONE_AND_SPREAD
+def test_a_run_that_stops_early_removes_nothing(project: Path, workers: tuple[str, ...]) -> None:
+    run(project, "--update-golden")
+    kept = goldens(project)
+    (project / "tests" / "part" / "test_first.py").write_text("def test_no():\n    assert 0\n")
+    result = run(project, "-x", "--update-golden", *workers)
+    assert result.returncode != 0
+    assert goldens(project) == kept
 
 
 def test_update_refuses_in_ci(project: Path) -> None:

@@ -26,6 +26,7 @@ from warploom.language.context import VOCABULARY
 from warploom.sim.registry import shadows, simulates
 
 SCHEMA = 1
+_SHOWN = 12  # test files on the page of an operation
 _TESTS = Path(__file__).parents[2] / "tests"
 _ERRORS = Path(__file__).parents[2] / "docs" / "errors.md"
 
@@ -132,7 +133,9 @@ def operation(opcode: str) -> Explained:
         if source:
             lines += ["", f"{name} ({source['place']})", source["text"].rstrip()]
     tests = _tests(opcode)
-    lines += ["", "tests"] + [f"  {place}" for place in tests or ["none in this checkout"]]
+    lines += ["", "tests"] + [f"  {place}" for place in tests[:_SHOWN] or ["none in this checkout"]]
+    if len(tests) > _SHOWN:
+        lines += [f"  and {len(tests) - _SHOWN} more files: --json lists them"]
     return {"operation": opcode, **facts, "sources": sources, "tests": tests}, lines
 
 
@@ -158,14 +161,14 @@ def _source(found: type | Callable[..., Any] | None) -> dict[str, str] | None:
 
 
 def _tests(opcode: str) -> list[str]:
-    """The first line of each test file that names an operation."""
+    """The first line of each test file that names an operation, its own cases before the rest."""
     word = re.compile(rf"(?<![\w.]){re.escape(opcode)}(?![\w.])")
-    found: list[str] = []
+    found: list[tuple[bool, str]] = []
     for path, text in _test_texts():
         if match := word.search(text):
             line = text.count("\n", 0, match.start()) + 1
-            found.append(f"{shown_path(str(path))}:{line}")
-    return found
+            found.append((path.parent.name != "ops", f"{shown_path(str(path))}:{line}"))
+    return [place for _, place in sorted(found)]
 
 
 @cache

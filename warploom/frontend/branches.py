@@ -30,7 +30,7 @@ from warploom.frontend.frame import (
     expression,
     statement,
 )
-from warploom.frontend.scopes import assigned_in
+from warploom.frontend.scopes import assigned, assigned_in
 from warploom.ir.op import Block, Loc, Value
 from warploom.ir.ops import control
 from warploom.ir.ops import scalar as scalars
@@ -80,6 +80,7 @@ def if_statement(frame: Frame, node: ast.If) -> None:
         # Look at both ways for further mistakes, then forget them.
         if isinstance(problem, Problem):
             frame.reports.add(problem.report)
+        frame.poison(assigned([node.test]))  # by `:=`, which was refused
         for branch in (node.body, node.orelse):
             _scratch(frame, branch)
         frame.poison(assigned_in(frame.source, node))

@@ -193,9 +193,8 @@ def binary(
         if kind == "pow":
             return _power(frame, a, b, node)
         if kind == "matmul":
-            raise Refused(
-                "F011", "`@` is not an operator of this language", hint="multiply and `wl.sum`"
-            )
+            hint = f"a product of matrices is {elsewhere.OF_PACKAGE['matmul']}"
+            raise Refused("F011", "`@` is not an operator of this language", hint=hint)
         return wrap(core.binary(kind, operand(a, "lhs"), operand(b, "rhs")))
     except Refused as refused:
         raise frame.located(refused, node, {"lhs": left[1], "rhs": right[1]}) from None

@@ -16,9 +16,10 @@ _NONE: Names = frozenset()
 
 # Methods that change a list: they count as assignments of the name in front of them.
 LIST_METHODS = ("append",)
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-def assigned(statements: Sequence[ast.stmt]) -> Names:
+def assigned(statements: Sequence[ast.stmt | ast.expr]) -> Names:
     """Every name that the statements may bind. The names of a comprehension live in it only."""
     found: set[str] = set()
     todo: list[ast.AST] = list(statements)
@@ -34,6 +35,8 @@ def assigned(statements: Sequence[ast.stmt]) -> Names:
                 found.add(node.value.id)
         elif isinstance(node, ast.Expr) and (changed := changed_list(node)):
             found.add(changed)
+        elif isinstance(node, _DEFINITIONS):
+            found.add(node.name)  # refused, and no news where it is used
     return frozenset(found)
 
 

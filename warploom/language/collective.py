@@ -53,6 +53,9 @@ class Scope(Enum):
     CLUSTER = "cluster"
     GRID = "grid"
 
+    def __repr__(self) -> str:  # as it is written in a kernel, and in signatures
+        return f"wl.{self.value}"
+
 
 _R = TypeVar("_R", bound=Room)
 block, cluster, grid = Scope.BLOCK, Scope.CLUSTER, Scope.GRID

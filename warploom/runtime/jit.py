@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, overload
@@ -22,6 +23,7 @@ from warploom.runtime.stats import count_variant, refuse_when_frozen
 
 Example = Callable[[Make], Call]
 _OPTIONS = ("fast_math", "strict", "debug", "delays", "trace", "warps")
+_LAUNCH_OPTIONS = ("cluster", "warps", "cooperative", "pdl", "stream")
 MOST_WARPS = 32
 LIMIT = 2.0  # seconds that a wait of a debug build may take on a GPU
 _MOST_SECONDS = 3600
@@ -83,6 +85,7 @@ class Kernel:
         cooperative: bool = False,
         pdl: bool = False,
         stream: Any = None,
+        **unknown: Any,
     ) -> Launcher:
         """A launcher with options.
 
@@ -92,9 +95,12 @@ class Kernel:
         stream ends; its kernel has `wl.wait_for_previous()`. stream: a torch or CuPy stream, an
         object with `__cuda_stream__`, or the driver's handle; by default torch's current stream for
         its tensors, else the default stream; stream and pdl have no meaning on the simulator.
-        Raises LaunchError H015, H016 for the grid, H021 for warps and stream, H030, H031 for the
-        cluster, H032 for pdl, H040 and H041 for cooperative.
+        Raises LaunchError H015, H016 for the grid, H021 for warps, stream and another name, H030,
+        H031 for the cluster, H032 for pdl, H040 and H041 for cooperative.
         """
+        for name in unknown:
+            hint = f"options: {', '.join(_LAUNCH_OPTIONS)}"
+            raise error("H021", f"there is no launch option `{name}`", hint=hint)
         warps = self.warps if warps is None else _warps(warps)
         return Launcher(self, grid, warps, stream, cluster, Ways(pdl, cooperative))
 
@@ -213,10 +219,10 @@ class Kernel:
 
 
 def _warps(warps: Any) -> int:
-    if isinstance(warps, bool) or not isinstance(warps, int) or not 1 <= warps <= MOST_WARPS:
+    if not hasattr(warps, "__index__") or isinstance(warps, bool) or not 1 <= warps <= MOST_WARPS:
         text = f"warps={warps!r}: a block has 1 to {MOST_WARPS} warps"
-        raise error("H021", text)
-    return warps
+        raise error("H021", text, hint="give a whole number, such as 4, the default")
+    return operator.index(warps)
 
 
 def _seconds(debug: Any) -> float:

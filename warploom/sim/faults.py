@@ -176,18 +176,28 @@ def failed_assertion(m: Batch, op: Any, block: int, element: str) -> Report:
 def endless_loop(m: Batch, op: Op, place: int) -> None:
     """A `while` that has taken more trips than are let pass, by the block at a place of the
     batch."""
+    trips = f"{m.launch.most_trips:,} trips, and its condition still holds"
+    hint = (
+        "let something in its body decide its condition, or wait with an operation that waits: "
+        "`barrier.wait`, `wl.wait`"
+    )
+    _endless(m, op, place, trips, hint)
+
+
+def step_of_zero(m: Batch, op: Op, place: int) -> None:
+    """A `wl.range` whose step is 0 in this launch, in the block at a place of the batch."""
+    _endless(m, op, place, "its step is 0", "give a step from 1 up, or from -1 down")
+
+
+def _endless(m: Batch, op: Op, place: int, why: str, hint: str) -> None:
     block = int(m.linear[place if m.count > 1 else 0])
     actor = getattr(m, "actor", None)  # blocks without roles have none
     found = report(
         "D002",
         f"a loop of `{m.launch.kernel}` does not end",
         Span.at(op.loc, label="this loop", role=actor.role if actor else ""),
-        notes=(
-            f"block {m.launch.name_block(block)}: {m.launch.most_trips:,} trips, and its condition "
-            "still holds",
-        ),
-        hint="let something in its body decide its condition, or wait with an operation that "
-        "waits: `barrier.wait`, `wl.wait`",
+        notes=(f"block {m.launch.name_block(block)}: {why}",),
+        hint=hint,
         block=block,
     )
     m.launch.find(found, op.loc)

@@ -120,7 +120,7 @@ class Prompt:
         }
         action = actions.get(command)
         if action is None:
-            self.say(HELP)
+            self.say(HELP if command == "help" else f"no command {command!r}; there are:\n{HELP}")
         else:
             action(at, rest)
         return False
@@ -148,7 +148,8 @@ class Prompt:
     def _memory(self, at: Stop, name: str) -> None:
         memory = at.memories.get(name)
         if memory is None:
-            self.say(f"no memory {name!r}; there are: {', '.join(sorted(at.memories))}")
+            known = ", ".join(sorted(at.memories))
+            self.say(f"no memory has the name {name!r}; there are: {known}")
             return
         self.say(f"{name} = {contents(memory)} ({memory.dtype})")
 

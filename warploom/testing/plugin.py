@@ -6,6 +6,7 @@ where it is not. Which tests run by default is the project's business, not the p
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -103,15 +104,17 @@ def _leave(config: pytest.Config, nodeid: str, reason: str) -> None:
 class GoldenLedger:
     """Finds goldens that no test reads any more, over all workers of a run.
 
-    Only test files that ran whole count: all their tests selected, none failed or skipped. Tests
-    that are left out because they need a GPU do not matter, since goldens come from the CPU.
+    Only test files that ran whole count: all their tests selected and run to their end, none
+    failed or skipped. Tests that are left out because they need a GPU do not matter, since goldens
+    come from the CPU.
     """
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.is_worker = hasattr(config, "workerinput")
         self.before: dict[str, Path] = {}
-        self.complete: set[Path] = set()
+        self.complete: dict[str, int] = {}  # tests of each file that is selected whole
+        self.finished: dict[str, set[str]] = {}
         self.troubled: set[str] = set()
         self.used: set[str] = set()
         self.changes: list[str] = []
@@ -130,31 +133,38 @@ class GoldenLedger:
         for argument in self.config.args:
             if "::" in str(argument):
                 partial.add((self.config.invocation_params.dir / argument.split("::")[0]).resolve())
-        self.complete = set(self.before.values()) - partial
+        root = self.config.rootpath
+        whole = [path for path in self.before.values() if path not in partial]
+        self.complete = Counter(path.relative_to(root).as_posix() for path in whole)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Collect what each test used, from the reports that workers send."""
+        file = report.nodeid.split("::")[0]
         if not report.passed:
-            self.troubled.add(report.nodeid.split("::")[0])
+            self.troubled.add(file)
         if report.when == "teardown":
+            self.finished.setdefault(file, set()).add(report.nodeid)
             self.used |= {str(value) for key, value in report.user_properties if key == USED}
             self.changes += [str(v) for key, v in report.user_properties if key == CHANGED]
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Take over from a worker which of its test files ran whole."""
-        sent = getattr(node, "workeroutput", {}).get("warploom_complete", [])
-        self.complete |= {Path(path) for path in sent}
+        self.complete |= getattr(node, "workeroutput", {}).get("warploom_complete", {})
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """A golden that nobody reads fails the run; under --update-golden it goes."""
         if self.is_worker:
             output: dict[str, Any] = self.config.workeroutput  # type: ignore[attr-defined]
-            output["warploom_complete"] = [str(path) for path in self.complete]
+            output["warploom_complete"] = dict(self.complete)
             return
         root = self.config.rootpath
-        whole = {p for p in self.complete if p.relative_to(root).as_posix() not in self.troubled}
+        whole = {
+            root / file
+            for file, count in self.complete.items()
+            if file not in self.troubled and len(self.finished.get(file, ())) >= count
+        }
         self.stale = unused(root, whole, self.used)
         if self.config.getoption("--update-golden"):
             for path in self.stale:

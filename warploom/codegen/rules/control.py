@@ -26,7 +26,8 @@ def loop(out: Emitter, op: ops.For) -> None:
     elif step.startswith("(-"):
         condition = f"{name} > {hi}"
     else:
-        condition = f"{step} > 0 ? {name} < {hi} : {name} > {hi}"
+        # A step of 0, which the simulator reports, makes no turn: better than a GPU that hangs.
+        condition = f"{step} > 0 ? {name} < {hi} : {step} < 0 && {name} > {hi}"
     head = f"for ({out.type(dtype_of(index))} {name} = {lo}; {condition}; {name} += {step})"
     if op.unroll == 1:
         out.prelude.use("NOUNROLL")

@@ -14,7 +14,7 @@ from warploom.ir.op import Block, Value
 from warploom.ir.ops import control
 from warploom.ir.ops.scalar import scalar_of
 from warploom.ir.types import Regs, Scalar
-from warploom.sim.faults import endless_loop, matters
+from warploom.sim.faults import endless_loop, matters, step_of_zero
 from warploom.sim.machine import (
     Batch,
     Endless,
@@ -203,12 +203,12 @@ def for_loop(t: Translator, op: control.For) -> Step:
     name = index.name if t.checked and t.waits else ""
     if isinstance(body, Resumable):
         moves = (inits, args.slots, results) if by_yield else None
-        return _resumable_loop((lo, hi, step_slot), number, body, moves, name)
+        return _resumable_loop(op, (lo, hi, step_slot), number, body, moves, name)
 
     def step(s: Slots, m: Batch) -> None:
         if by_yield:
             move(s, m, inits, args.slots)
-        bounds = [uniform(s[slot]) for slot in (lo, hi, step_slot)]
+        bounds = _bounds(s, m, op, (lo, hi, step_slot))
         if any(type(b) is np.ndarray for b in bounds):
             _run_apart(s, m, bounds)
         else:
@@ -257,8 +257,19 @@ def _trips(m: Batch, name: str, bounds: Sequence[int]) -> Iterator[int]:
     actor.trips = around
 
 
+def _bounds(s: Slots, m: Batch, op: control.For, slots: tuple[int, ...]) -> list[Any]:
+    """First value, end and step of a loop; a step of 0 is a finding."""
+    bounds = [uniform(s[slot]) for slot in slots]
+    by = bounds[2]
+    if (not by.all()) if type(by) is np.ndarray else by == 0:
+        step_of_zero(m, op, int(np.argmin(np.abs(by))))
+        raise Endless
+    return bounds
+
+
 def _resumable_loop(
-    bounds: tuple[int, ...],
+    op: control.For,
+    slots: tuple[int, ...],
     number: int,
     body: Resumable,
     moves: tuple[list[int], list[int], list[int]] | None,
@@ -270,7 +281,7 @@ def _resumable_loop(
     def start(s: Slots, m: Batch) -> Run:
         if moves is not None:
             move(s, m, moves[0], moves[1])
-        for i in _trips(m, name, [uniform(s[slot]) for slot in bounds]):
+        for i in _trips(m, name, _bounds(s, m, op, slots)):
             s[number] = i
             yield from body.start(s, m)
         if moves is not None:
