@@ -83,6 +83,39 @@ def test_collectives_are_the_role_s_own(device, warps, capfd):
 
 
 @wl.kernel
+def exchanges(x: wl.Tensor, y: wl.Tensor, count: wl.Tensor, WARPS: wl.const):
+    """One role turns a tile, counts, picks and adds up by atomic operations, each of which its
+    warps exchange data for; another goes on and comes to none of their barriers."""
+    bins = wl.shared((2 * 64,), wl.i32, swizzle=0)
+    with wl.roles():
+        with wl.role("work", warps=WARPS):
+            t = wl.load(x[wl.ds(0, 64), wl.ds(0, 32)])
+            wl.store(y[wl.ds(0, 32), wl.ds(0, 64)], t.T)
+            odd = wl.sum(t % 2, 1)
+            bins.store(wl.cat((odd, odd + 1), 0))
+            picked = bins.gather(127 - wl.arange(128), 0)
+            wl.atomic_add(count[wl.ds(0, 128)], picked)
+            wl.atomic_add(count[wl.ds(0, 128)], bins[64] + wl.zeros((128,), wl.i32))
+        with wl.role("other", warps=2):
+            for i in wl.range(5):
+                wl.store(y[i, wl.ds(64, 4)], wl.full((4,), i, wl.i32))
+
+
+@pytest.mark.case("C08")
+@pytest.mark.parametrize("warps", [1, 2, 4])
+def test_exchanges_are_the_role_s_own(device, warps):
+    x = np.random.default_rng(warps).integers(0, 9, (64, 32)).astype(np.int32)
+    y, count = device.put(np.zeros((32, 68), np.int32)), device.put(np.zeros(128, np.int32))
+    exchanges[1](device.put(x), y, count, warps)
+    found = device.get(y)
+    assert np.array_equal(found[:, :64], x.T)
+    assert np.array_equal(found[:, 64:].T, [[0, 1, 2, 3, 4, *[0] * 27]] * 4)
+    odd = (x % 2).sum(1)
+    bins = np.concatenate([odd, odd + 1])
+    assert np.array_equal(device.get(count), bins[::-1] + bins[64])
+
+
+@wl.kernel
 def whole_block(y: wl.Tensor, THREADS: wl.const, BOTH: wl.const):
     everybody = wl.named_barrier(THREADS)
     with wl.roles():

@@ -100,6 +100,35 @@ def picked(op: str, dtype: str, axis: int, swizzle: int) -> Case:
 
 
 @wl.kernel
+def elements(x: wl.Tensor, at: wl.Tensor, y: wl.Tensor, S: wl.const):
+    """y[i] = the element of x at row i of `at`; the last ones are outside, and give zero."""
+    tiles = wl.shared((16, 64), x.dtype, slots=2, swizzle=S)
+    tile = tiles[1]
+    tile.store(wl.load(x[wl.ds(0, 16), wl.ds(0, 64)]))
+    for i in wl.range(at.shape[0]):
+        found = tile[wl.load(at[i, 0]), wl.load(at[i, 1])]
+        wl.store(y[wl.ds(i, 1)], wl.full((1,), found, x.dtype))
+    turned = tile.T
+    wl.store(y[wl.ds(at.shape[0], 1)], wl.full((1,), turned[63, 3], x.dtype))
+
+
+def one_by_one(op: str, dtype: str, swizzle: int) -> Case:
+    def make(device):
+        x = spread(dtype, (16, 64))
+        inside = [(0, 0), (15, 63), (7, 8), (8, 7), (1, 62), (3, 33), (12, 40)]
+        outside = [(16, 0), (0, 64), (-1, 5), (3, -1)]
+        at = np.array(inside + outside, np.int32)
+        expected = np.zeros(len(at) + 1, x.dtype)
+        expected[: len(inside)] = x[tuple(at[: len(inside)].T)]
+        expected[-1] = x[3, 63]
+        y = device.empty(expected.shape, x.dtype)
+        call = elements.launch(1).call(device.put(x), device.put(at), y, S=swizzle)
+        return Trial(call, [(y, expected)])
+
+    return Case(op, dtype, make, f"swizzle{swizzle}")
+
+
+@wl.kernel
 def reshaped(x: wl.Tensor, y: wl.Tensor):
     """y is x in rows of another length; through slots of shared memory."""
     tiles = wl.shared((8, 32), wl.f32, slots=2, swizzle=0)
@@ -181,3 +210,5 @@ CASES += [
     for dtype, other in (("f32", "i32"), ("f32", "bf16"), ("f16", "f32"), ("i32", "i8"))
     for swizzle in (0, 64, 128)
 ]
+CASES += [one_by_one("shared.element", dtype, 0) for dtype in DTYPES]
+CASES += [one_by_one("shared.element", "f16", swizzle) for swizzle in (32, 64, 128)]

@@ -10,6 +10,7 @@ from warploom.ir import types
 from warploom.ir.layout.shared import ATOM_ROWS
 from warploom.ir.op import Op, Value
 from warploom.ir.ops import shared as shared_ops
+from warploom.ir.ops import tile as tile_ops
 from warploom.language import core
 from warploom.language.cluster import rank_value
 from warploom.language.context import (
@@ -17,13 +18,22 @@ from warploom.language.context import (
     Refused,
     builder,
     current,
+    need_all_threads,
     need_count,
     need_top,
     vocabulary,
 )
 from warploom.language.remote import RemoteShared
 from warploom.language.tile import extent_of
-from warploom.language.values import Ds, Tile, core_axis, index_value, need_dtype, need_tile
+from warploom.language.values import (
+    Ds,
+    Scalar,
+    Tile,
+    core_axis,
+    index_value,
+    need_dtype,
+    need_tile,
+)
 
 
 class Owner(Protocol):
@@ -103,15 +113,37 @@ class Shared(Handle):
             )
         return RemoteShared(self, rank_value(rank, "rank"))
 
-    def __getitem__(self, index: Any) -> Shared:
-        """A slot `ring[i]`, or a window `tile[wl.ds(row, ROWS), :]`."""
+    def __getitem__(self, index: Any) -> Any:
+        """A slot `ring[i]`, a window `tile[wl.ds(row, ROWS), :]`, or one element `tile[i, j]`: a
+        scalar that every thread of the role reads, zero where an index is outside."""
+        entries = index if isinstance(index, tuple) else (index,)
         if not self.type.slots:
-            return self._window(index)
+            one = all(isinstance(e, int | Scalar) and not isinstance(e, bool) for e in entries)
+            return self._element(entries) if one else self._window(index)
         slot = slot_number(index, self.type.slots, repr(self))
         return self._view(shared_ops.Slot(buffer=self.value, index=slot))
 
     def _view(self, op: Op) -> Shared:
         return Shared(builder().emit(op), self.item)
+
+    def _element(self, entries: tuple[Any, ...]) -> Scalar:
+        if len(entries) != len(self.shape):
+            raise Refused("T006", f"{len(entries)} indices for {self!r}")
+        need_all_threads("all threads of the role read the element")
+        self.check_single()
+        at: list[Value] = []
+        for axis, (entry, extent) in enumerate(zip(entries, self.shape, strict=True)):
+            if isinstance(entry, int) and not 0 <= entry < extent:
+                raise Refused(
+                    "T013", f"{entry} does not fit an axis of {extent}", argument=f"[{axis}]"
+                )
+            at.append(core.convert(index_value(entry, f"[{axis}]"), i32))
+        if self.item is not None:
+            self.item.read_by_threads = True
+        made = builder().emit(shared_ops.Element(source=self.value, index=tuple(at)))
+        for _ in at:
+            made = builder().emit(tile_ops.DropAxis(value=made, axis=0))
+        return Scalar(builder().emit(tile_ops.ToScalar(value=made)))
 
     def _window(self, index: Any) -> Shared:
         entries = index if isinstance(index, tuple) else (index,)

@@ -42,6 +42,7 @@ _ELEMENTWISE = (
     tile.Cast,
     ptx.Compute,
     ptx.Act,
+    shared.Element,
     shared.Gather,
     shared.Scatter,
 )

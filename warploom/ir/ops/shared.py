@@ -242,6 +242,28 @@ class Gather(Op):
 
 
 @op(
+    "shared.element",
+    stages=_TILE,
+    effects=(Effect.READ_SHARED,),
+    executes=Actor.ROLE,
+    dtypes=_DTYPES,
+)
+class Element(Op):
+    """The element at computed coordinates, as a tile of one; zero where they are outside."""
+
+    source: Value = operand()
+    index: tuple[Value, ...] = operands()
+
+    def infer(self) -> tuple[Type, ...]:
+        s = single_of(self.source)
+        return (Tile(s.dtype, (1,) * len(s.shape)),)
+
+    def verify(self) -> None:
+        check(len(self.index) == len(single_of(self.source).shape), "an index for each axis")
+        check(all(scalar_of(i).dtype == i32 for i in self.index), "indices are i32")
+
+
+@op(
     "shared.scatter",
     stages=_TILE,
     effects=(Effect.WRITE_SHARED,),

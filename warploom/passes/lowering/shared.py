@@ -273,12 +273,34 @@ def _indexed(
 ) -> tuple[Value, Value | None]:
     """Offsets at computed coordinates of one axis, and where these lie in the tile."""
     rank, index = len(layout.shape), lower.whole(op.index)
-    extent = lower.splat_const(type_of(tile).shape[op.axis], i32, rank)
-    zero = lower.splat_const(0, i32, rank)
+    within = _within(lower, index, type_of(tile).shape[op.axis], rank)
+    inside = lower.both(within, no_padding(lower, layout, 1))
+    return element_offset(lower, tile, layout, rank - 1, 1, {op.axis: index}), inside
+
+
+def _within(lower: Lowering, index: Value, count: int, rank: int) -> Value:
+    """Where coordinates lie in an axis of `count` elements."""
+    extent, zero = (lower.splat_const(n, i32, rank) for n in (count, 0))
     below = lower.build.emit(registers.Compare(lhs=index, rhs=extent, kind="lt"))
     above = lower.build.emit(registers.Compare(lhs=index, rhs=zero, kind="ge"))
-    inside = lower.both(lower.binary("and", above, below), no_padding(lower, layout, 1))
-    return element_offset(lower, tile, layout, rank - 1, 1, {op.axis: index}), inside
+    return lower.binary("and", above, below)
+
+
+@lowers(shared.Element)
+def element(lower: Lowering, op: shared.Element) -> None:
+    layout = lower.layout(op.result)
+    rank, shape = len(layout.shape), type_of(op.source).shape
+    at = {axis: lower.splat(lower.get(i), rank) for axis, i in enumerate(op.index)}
+    inside = no_padding(lower, layout, 1)
+    for axis, index in at.items():
+        inside = lower.both(inside, _within(lower, index, shape[axis], rank))
+    made = shared_memory.Load(
+        buffer=lower.places[op.source].buffer,
+        offset=element_offset(lower, op.source, layout, rank - 1, 1, at),
+        predicate=inside,
+        axis=rank - 1,
+    )
+    lower.put(op.result, lower.build.emit(made))
 
 
 @lowers(shared.Gather)
