@@ -1,6 +1,5 @@
-"""Faults planted by hand, by somebody who had not read the checker: `bugs.toml` and `second.toml`
-say where, and which lines a report has to name. README.md keeps what the first runs found and
-missed."""
+"""Faults planted by hand: `bugs.toml`, `second.toml` and `third.toml` say where, and which lines a
+report has to name. README.md keeps who planted them, and what the first runs found and missed."""
 
 import tomllib
 from pathlib import Path
@@ -14,7 +13,7 @@ from warploom.base.diagnostics import Report
 
 HERE = Path(__file__).parent
 # A list of faults, and the folder of the kernels that they are planted in.
-SETS = {"bugs": "kernels", "second": "second"}
+SETS = {"bugs": "kernels", "second": "second", "third": "third"}
 KERNELS = [path for folder in SETS.values() for path in sorted((HERE / folder).glob("*.py"))]
 
 
