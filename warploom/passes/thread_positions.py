@@ -175,7 +175,7 @@ class _Threader:
             build.add(wgmma.Drain())
         for ring, op in held_by.items():
             slot, phase, held = state[ring]
-            count = _count(held)
+            count, build.loc = _count(held), op.loc
             for number in range(op.behind if count is None else count):
                 if count is not None:
                     _arrive(build, op, _earlier(build, slot, 1 + number, op.stages))

@@ -69,12 +69,12 @@ class SharedPlace:
     alias: AliasPlace | None = None
 
 
-def _tensor_uses(kernel: Kernel) -> dict[Value, set[type[Op]]]:
-    found: dict[Value, set[type[Op]]] = {}
+def _tensor_uses(kernel: Kernel) -> dict[Value, dict[type[Op], Op]]:
+    found: dict[Value, dict[type[Op], Op]] = {}
     for op in walk(kernel.body):
         for value in op.operand_values():
             if isinstance(value.type, Tensor):
-                found.setdefault(_whole(value), set()).add(type(op))
+                found.setdefault(_whole(value), {}).setdefault(type(op), op)
     return found
 
 
@@ -105,9 +105,10 @@ class Lowering:
         self.replicas = 1  # of the role that is being lowered
         self.begin_role()
 
-    def tensor_uses(self, tensor: Value) -> set[type[Op]]:
-        """What kinds of operation access a tensor anywhere in the kernel before lowering."""
-        return self._uses.get(_whole(tensor), set())
+    def tensor_uses(self, tensor: Value) -> dict[type[Op], Op]:
+        """What accesses a tensor anywhere in the kernel before lowering: the first one of each kind
+        of operation."""
+        return self._uses.get(_whole(tensor), {})
 
     def is_used(self, value: Value) -> bool:
         """Whether any operation before lowering reads a value."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
+from warploom.base.diagnostics import Span
 from warploom.base.dtypes import i32
 from warploom.base.errors import Error, error
 from warploom.ir.kernel import TensorMap
@@ -35,9 +36,9 @@ class _Box:
     shift: int
 
 
-def _not_possible(op: Op, message: str, hint: str) -> Error:
+def _not_possible(op: Op, message: str, hint: str, *others: Span) -> Error:
     label = "this descriptor" if op.FAMILY == "descriptor" else "this copy"
-    return error("L010", message, op.loc, label=label, hint=hint)
+    return error("L010", message, Span.at(op.loc, label=label), *others, hint=hint)
 
 
 def _check_whole(op: _Copy) -> None:
@@ -107,17 +108,21 @@ def _check_proxies(lower: Lowering, op: _Copy) -> None:
     if any(f.space in ("global", "all") for f in lower.fences):
         return  # the kernel says that it takes care
     fence = '`wl.fence_async("global")` between the two says that they are ordered'
-    if isinstance(op, tma.Load | bulk.Load) and uses & _WRITERS:
+    writer = next((o for kind, o in uses.items() if kind in _WRITERS), None)
+    if isinstance(op, tma.Load | bulk.Load) and writer is not None:
         raise _not_possible(
             op,
             f"`{name}` is written in this kernel and read by the copy engine",
             f"read it with `wl.load`, or write another tensor; {fence}",
+            Span.at(writer.loc, label="written here"),
         )
-    if isinstance(op, tma.Store | bulk.Store) and uses & _READERS:
+    reader = next((o for kind, o in uses.items() if kind in _READERS), None)
+    if isinstance(op, tma.Store | bulk.Store) and reader is not None:
         raise _not_possible(
             op,
             f"`{name}` is read by threads and written by the copy engine in one kernel",
             f"write it with `wl.store`, or read another tensor; {fence}",
+            Span.at(reader.loc, label="read here"),
         )
 
 
