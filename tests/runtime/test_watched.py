@@ -218,9 +218,20 @@ def test_the_word_of_a_new_mbarrier_is_that_of_the_hardware():
     assert words.written_word(32, 0, 32, 0) == 0x7FFF0000_001FFFC0
 
 
-def test_the_word_of_a_phase_that_lacks_bytes_is_that_of_the_hardware():
-    """As an H200 holds it: one arrival a phase, which has come, and 8192 bytes to come."""
-    assert words.read_word(0x000003FC_001FFFFE) == (0, 8192, 1)
+@pytest.mark.parametrize(
+    ("word", "state"),
+    [
+        (0x7FFFF800_001FFFFE, (1, 0, 1)),  # new, one arrival a phase
+        (0xFFFFF800_001FFFFE, (1, 0, 1)),  # the same in an odd phase
+        (0xFFFFE800_001FFFFA, (3, 0, 3)),
+        (0x000003FC_001FFFFE, (0, 8192, 1)),  # the arrival has come, and bytes are to come
+        (0x7FFFFA00_00200002, (1, 1048575, 1048575)),  # all arrivals but one, the most bytes
+    ],
+)
+def test_words_that_an_h200_held(word, state):
+    """Read from shared memory behind `mbarrier` operations: (pending, lacks, arrivals)."""
+    assert words.read_word(word) == state
+    assert words.written_word(*state, word >> 63) == word - (word >> 63 << 64)
 
 
 # ---- the launch ----------------------------------------------------------------------------------
