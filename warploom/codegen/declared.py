@@ -226,7 +226,8 @@ def _of(op: Op) -> tuple[tuple[str, int], ...]:
 def _watched(
     op: watch.Barrier | watch.Flag | watch.Words | watch.Meet | watch.At,
 ) -> tuple[tuple[str, int], ...]:
-    """A wait that can be left: its polls, the votes on these, and the way out."""
+    """A wait that can be left: its polls, the votes on these, and the way out. A thread that waits
+    alone only counts itself out: others see to it that all leave."""
     own = (("atom", 1),) if isinstance(op, watch.Meet | watch.At) else ()
     if isinstance(op, watch.Barrier):
         own = (("mbarrier", 1), ("ld.shared", 1))
@@ -236,7 +237,8 @@ def _watched(
         return own
     votes = 0 if op.alone else 1 if isinstance(op, watch.At) else 2
     each = _registers(op.offset) if isinstance(op, watch.Words) else 1
-    out = (("vote", votes), ("wgmma.sync", int(op.drains)), ("atom", 3), ("fence", 1))
+    atoms, fences = (1, 0) if op.alone else (3, 1)
+    out = (("vote", votes), ("wgmma.sync", int(op.drains)), ("atom", atoms), ("fence", fences))
     return (*own, *((kind, each * count) for kind, count in out))
 
 
