@@ -6,7 +6,7 @@ layer and the head through torch.compile first. In float32 the same operations a
 are held against.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -18,6 +18,7 @@ from warploom.engine.config import ModelConfig
 from warploom.engine.weights import Weights
 
 Vector = torch.Tensor | None
+Arrays = Sequence[torch.Tensor]
 # A matrix-vector product becomes a reduction whose configuration is searched for, and the norms and
 # sums around it become part of it. Triton's products with one row, and cuBLAS's, are slower.
 OPTIONS = {"coordinate_descent_tuning": True}
@@ -87,9 +88,12 @@ class TorchDecoder:
         bias = weights.final_norm_bias
         self.final_norm_bias = None if bias is None else tensor(bias, place)
         self.frequencies = tensor(weights.frequencies, place)
-        # Rows of a position beside each other, as in a cache of pages.
-        shape = (config.layers, 2, context, config.kv_heads, config.head_dim)
-        self.cache = torch.zeros(shape, dtype=self.embedding.dtype, device=place)
+        # An array each: parts of one array would be copied before and after they are written.
+        shape, dtype = (context, config.kv_heads, config.head_dim), self.embedding.dtype
+        self.keys, self.values = (
+            [torch.zeros(shape, dtype=dtype, device=place) for _ in range(config.layers)]
+            for _ in range(2)
+        )
         self.slots = None if whole else torch.arange(context, device=place)
         self.token = torch.zeros(1, dtype=torch.long, device=place)
         self.position = torch.zeros(1, dtype=torch.long, device=place)
@@ -113,14 +117,15 @@ class TorchDecoder:
         self,
         x: torch.Tensor,
         w: dict[str, torch.Tensor],
-        cache: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
         position: torch.Tensor,
         cos: torch.Tensor,
         sin: torch.Tensor,
         mask: Vector,
     ) -> torch.Tensor:
         c, eps = self.config, self.config.norm_eps
-        attention = self._attention(x, w, cache, position, cos, sin, mask)
+        attention = self._attention(x, w, keys, values, position, cos, sin, mask)
         middle = x if c.parallel else x + attention
         normed = norm(middle, w["ffn_norm"], w.get("ffn_norm_bias"), eps)
         up = linear(normed, w["gate_up"], w.get("up_bias"))
@@ -136,7 +141,8 @@ class TorchDecoder:
         self,
         x: torch.Tensor,
         w: dict[str, torch.Tensor],
-        cache: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
         position: torch.Tensor,
         cos: torch.Tensor,
         sin: torch.Tensor,
@@ -151,13 +157,12 @@ class TorchDecoder:
             k = norm(k, w["k_norm"], None, c.norm_eps)
         q = rotate(q, cos, sin, c.rope_style)
         k = rotate(k, cos, sin, c.rope_style)
-        cache[0][position] = k[None]
-        cache[1][position] = v[None]
-        keys, values = (part.transpose(0, 1)[None] for part in cache)
+        keys[position] = k[None]
+        values[position] = v[None]
         mixed = F.scaled_dot_product_attention(
             q[None, :, None],
-            keys,
-            values,
+            keys.transpose(0, 1)[None],
+            values.transpose(0, 1)[None],
             attn_mask=mask,
             scale=c.scale,
             enable_gqa=c.heads != c.kv_heads,
@@ -172,24 +177,25 @@ class TorchDecoder:
     def eager(self) -> None:
         """One step, operation by operation."""
         x, cos, sin, mask = self._begin(self.token, self.position, self.slots)
-        for w, cache in zip(self.layers, self.cache, strict=True):
-            x = self._layer(x, w, cache, self.position, cos, sin, mask)
+        for w, keys, values in zip(self.layers, self.keys, self.values, strict=True):
+            x = self._layer(x, w, keys, values, self.position, cos, sin, mask)
         logits, best = self._head(x)
         self.logits.copy_(logits)
         self.token.copy_(best)
         self.position += 1
 
-    def exact(self, token: int, position: int, cache: torch.Tensor) -> torch.Tensor:
-        """Logits after a token in float32, over the same weights and a cache [layers, 2, context,
-        kv_heads, head_dim] that stays as it is; one layer in float32 at a time."""
+    def exact(self, token: int, position: int, keys: Arrays, values: Arrays) -> torch.Tensor:
+        """Logits after a token in float32, over the same weights and keys and values [context,
+        kv_heads, head_dim] of each layer, which stay as they are; one layer is wide at a time."""
         place = self.embedding.device
         at = torch.tensor([position], device=place)
         given = torch.tensor([token], device=place)
         x, cos, sin, mask = self._plain_begin(given, at, self.slots)
         x = x.float()
-        for w, rows in zip(self.layers, cache, strict=True):
+        for w, k, v in zip(self.layers, keys, values, strict=True):
             wide = {name: a.float() for name, a in w.items()}
-            x = self._plain_layer(x, wide, rows.float(), at, cos, sin, mask)
+            k, v = k.to(torch.float32, copy=True), v.to(torch.float32, copy=True)
+            x = self._plain_layer(x, wide, k, v, at, cos, sin, mask)
         normed = norm(x, self.final_norm, self.final_norm_bias, self.config.norm_eps)
         return F.linear(normed, self.head_weight.float())[0]
 

@@ -44,6 +44,7 @@ STRETCH, ROUNDS, CHECKED, REPEATS = 16, 15, 4, 10
 # Between two correct bf16 computations of a model lie errors of some hundredths.
 TOLERANCE = 0.06
 _PIECE, _STAGES = 8192, 12  # of the reading kernel: 16 KB a copy
+_BUSY_MS = 400
 _FIRST = 5  # the token of the first column
 
 
@@ -118,15 +119,19 @@ def hold(name: str, place: Place, seed: int) -> Held:
         return _held[0]
     _held.clear()
     gc.collect()
-    random: Random = HostRandom(seed)
-    if place.is_gpu:
-        importlib.import_module("warploom.bench.rivals.torch_decoder").forget()
-        torch_weights = importlib.import_module("warploom.bench.rivals.torch_weights")
-        random = torch_weights.TorchRandom(seed, f"cuda:{place.name.removeprefix('gpu:')}")
+    random = _random(place, seed)
     config = decode_models.config_of(name, PAGE)
     weights = decode_models.weights_of(config, random, seed)
     _held.append(Held(name, place, seed, random, weights, pack(config, weights, place, "bf16")))
     return _held[0]
+
+
+def _random(place: Place, seed: int) -> Random:
+    if not place.is_gpu:
+        return HostRandom(seed)
+    importlib.import_module("warploom.bench.rivals.torch_decoder").forget()
+    made = importlib.import_module("warploom.bench.rivals.torch_weights")
+    return made.TorchRandom(seed, f"cuda:{place.name.removeprefix('gpu:')}")
 
 
 @dataclass
@@ -139,7 +144,7 @@ class Ours:
     columns: token.Columns
     work: token.Workspace
     launch: Callable[[], object]
-    reading: Callable[[], object] | None = None
+    reading: Any = None
 
     @classmethod
     def make(cls, config: ModelConfig, model: Held, count: int) -> "Ours":
@@ -202,26 +207,30 @@ class Ours:
 
     def read(self) -> float:
         """Milliseconds of one launch that brings the same weights and caches, the best of three."""
-        launch = self.reading = self.reading or self._reader()
-        return 1e3 * min(seconds(launch) for _ in range(3))
-
-    def _reader(self) -> Callable[[], object]:
-        """One launch that is waited for."""
-        sums = self.place.empty((self.plan.blocks,), np.float32)
-        caches = (
-            a.reshape(math.prod(a.shape) // _PIECE, _PIECE)
-            for a in (self.cache.keys, self.cache.values)
-        )
-        launcher: Any = stream_rows.launch(self.plan.blocks)
-        launch = launcher.bound(
-            self.model.packed.weights.packed, *caches, sums, N=_PIECE, STAGES=_STAGES
-        )
+        if self.reading is None:
+            caches = (
+                a.reshape(math.prod(a.shape) // _PIECE, _PIECE)
+                for a in (self.cache.keys, self.cache.values)
+            )
+            sums = self.place.empty((self.plan.blocks,), np.float32)
+            launcher: Any = stream_rows.launch(self.plan.blocks)
+            self.reading = launcher.bound(
+                self.model.packed.weights.packed, *caches, sums, N=_PIECE, STAGES=_STAGES
+            )
 
         def run() -> None:
-            launch()
-            self.place.read(sums)
+            self.reading()
+            self.wait()
 
-        return run
+        return 1e3 * min(seconds(run) for _ in range(3))
+
+    def clock(self, read_ms: float) -> int | None:
+        """The clock of the GPU while it works."""
+        for _ in range(max(1, round(_BUSY_MS / read_ms))):
+            self.reading()
+        found = machine.clock_mhz()
+        self.wait()
+        return found
 
 
 # -- rivals ----------------------------------------------------------------------------------------
@@ -277,7 +286,9 @@ def _compiled(ours: Ours) -> Rival:
     config = ours.config
     decoder = _torch_decoder(ours, compiled=True)
     decoder.capture()
-    decoder.cache.copy_(_columns_cache(ours, 0))
+    for held, given in zip((decoder.keys, decoder.values), _cache_of(ours, 0), strict=True):
+        for mine, theirs in zip(held, given, strict=True):
+            mine.copy_(theirs)
 
     def begin(position: int) -> None:
         decoder.token.fill_(_FIRST)
@@ -311,12 +322,12 @@ def _torch_decoder(ours: Ours, compiled: bool) -> Any:
     )
 
 
-def _columns_cache(ours: Ours, column: int) -> Any:
-    """Keys and values of a column as torch's decoder has them: [layers, 2, context, …]."""
+def _cache_of(ours: Ours, column: int) -> tuple[Any, Any]:
+    """Keys and values of a column, [layers, context, kv_heads, head_dim]."""
     config = ours.config
     shape = (config.layers, ours.columns.count, config.context, config.kv_heads, config.head_dim)
     keys, values = (a.reshape(*shape)[:, column] for a in (ours.cache.keys, ours.cache.values))
-    return importlib.import_module("torch").stack((keys, values), 1)
+    return keys, values
 
 
 # -- what is judged and timed ----------------------------------------------------------------------
@@ -355,7 +366,7 @@ def _exact(ours: Ours) -> np.ndarray:
     decoder = _torch_decoder(ours, compiled=False)
     at = ours.config.context - 1
     rows = [
-        decoder.exact(_FIRST + column, at, _columns_cache(ours, column)).cpu().numpy()
+        decoder.exact(_FIRST + column, at, *_cache_of(ours, column)).cpu().numpy()
         for column in range(ours.columns.count)
     ]
     return np.stack(rows)
@@ -387,7 +398,6 @@ def _time(row: Row, ours: Ours, rivals: dict[str, Rival], context: Context) -> N
         if count > 1:
             contestants["one"] = Ours.make(ours.config, ours.model, 1).stretch
     samples = alternate(contestants, row.rounds)
-    row.clock_mhz = machine.clock_mhz() if ours.place.is_gpu else None
     row.ours, row.spread = summary(samples.pop("ours"))
     row.rivals = {rival: summary(samples[rival])[0] for rival in rivals}
     if not ours.place.is_gpu:
@@ -395,6 +405,7 @@ def _time(row: Row, ours: Ours, rivals: dict[str, Rival], context: Context) -> N
     best = min(samples["read"])
     row.of_limit = round(best / row.ours, 4)
     row.extra["read_ms"] = round(best, 4)
+    row.clock_mhz = ours.clock(best)
     rate = row.extra["bytes"] / best
     context.limits["read"] = {"value": round(rate / 1e9, 3), "unit": "TB/s"}
     if count > 1:
