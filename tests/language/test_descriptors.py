@@ -49,8 +49,8 @@ def grouped(
                     for t in wl.range(me, tiles, blocks):
                         for k in wl.range(0, depth, BK):
                             with ring.put() as (sa, sb):
-                                wl.copy_async(of_a[n][wl.ds(t * BM, BM), wl.ds(k, BK)], sa)
-                                wl.copy_async(of_b[n][wl.ds(0, BN), wl.ds(k, BK)], sb)
+                                fetched(of_a[n], t * BM, k, sa)
+                                fetched(of_b[n], 0, k, sb)
                     used = used + 1
         with wl.role("math", warps=4):
             used = 0
@@ -71,6 +71,12 @@ def grouped(
                         wl.copy_async(sy, window)
                 if me < tiles:
                     used = used + 1
+
+
+@wl.function
+def fetched(of_x, row, column, tile):
+    rows, columns = tile.shape
+    wl.copy_async(of_x[wl.ds(row, rows), wl.ds(column, columns)], tile)
 
 
 @wl.function

@@ -24,6 +24,8 @@ def parts(
     with wl.roles(), wl.role("move", warps=1):
         read.make(wl.load(table[b, 0]), (rows, columns), (wl.load(table[b, 4]), 1))
         write.make(wl.load(table[b, 1]), (rows, columns), (wl.load(table[b, 5]), 1))
+        with wl.one_thread():
+            read.prefetch()
         parity = 0
         for m in wl.range(0, rows, BM):
             with wl.one_thread():
@@ -70,5 +72,5 @@ def moved(op: str, dtype: str, swizzle: int = 0) -> Case:
 
 
 CASES = [moved(f"descriptor.{op}", dtype) for op in ("make", "write") for dtype in DTYPES]
-CASES.append(moved("descriptor.acquire", ""))
+CASES += [moved(f"descriptor.{op}", "") for op in ("acquire", "prefetch")]
 CASES += [moved("descriptor.write", "bf16", swizzle) for swizzle in (32, 64, 128)]

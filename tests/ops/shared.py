@@ -100,6 +100,42 @@ def picked(op: str, dtype: str, axis: int, swizzle: int) -> Case:
 
 
 @wl.kernel
+def picks_of_rank(x: wl.Tensor, at: wl.Tensor, y: wl.Tensor, RANK: wl.const):
+    """y = elements of x at the indices of the second axis from the end; then back in their
+    places."""
+    if RANK == 1:
+        line = wl.shared((200,), x.dtype, swizzle=0)
+        line.store(wl.load(x[wl.ds(0, 200)]))
+        index = wl.load(at[wl.ds(0, 200)])
+        found = line.gather(index, 0)
+        line.scatter(index, found + 1.0, 0)
+        wl.store(y[0, wl.ds(0, 200)], found)
+        wl.store(y[1, wl.ds(0, 200)], line.load())
+    else:
+        cube = wl.shared((4, 10, 16), x.dtype, swizzle=0)
+        cube.store(wl.load(x[wl.ds(0, 4), wl.ds(0, 10), wl.ds(0, 16)]))
+        index = wl.load(at[wl.ds(0, 4), wl.ds(0, 10), wl.ds(0, 16)])
+        found = cube.gather(index, 1)
+        cube.scatter(index, found + 1.0, 1)
+        wl.store(y[0, wl.ds(0, 4), wl.ds(0, 10), wl.ds(0, 16)], found)
+        wl.store(y[1, wl.ds(0, 4), wl.ds(0, 10), wl.ds(0, 16)], cube.load())
+
+
+def picked_of_rank(op: str, rank: int) -> Case:
+    def make(device):
+        rng = np.random.default_rng(rank)
+        shape, axis = ((200,), 0) if rank == 1 else ((4, 10, 16), 1)
+        x = rng.integers(-9, 9, shape).astype(np.float32)
+        at = rng.permuted(np.indices(shape)[axis], axis=axis).astype(np.int32)
+        found = np.take_along_axis(x, at, axis)
+        y = device.empty((2, *shape), x.dtype)
+        call = picks_of_rank.launch(1, warps=4).call(device.put(x), device.put(at), y, RANK=rank)
+        return Trial(call, [(y, np.stack([found, x + 1]))])
+
+    return Case(op, "f32", make, f"rank{rank}")
+
+
+@wl.kernel
 def elements(x: wl.Tensor, at: wl.Tensor, y: wl.Tensor, S: wl.const):
     """y[i] = the element of x at row i of `at`; the last ones are outside, and give zero."""
     tiles = wl.shared((16, 64), x.dtype, slots=2, swizzle=S)
@@ -212,3 +248,6 @@ CASES += [
 ]
 CASES += [one_by_one("shared.element", dtype, 0) for dtype in DTYPES]
 CASES += [one_by_one("shared.element", "f16", swizzle) for swizzle in (32, 64, 128)]
+CASES += [
+    picked_of_rank(f"shared.{name}", rank) for name in ("gather", "scatter") for rank in (1, 3)
+]

@@ -157,3 +157,25 @@ def test_threads_compile_unlike_kernels_at_once():
     for n in counts:
         sums = np.cumsum([k if k % 3 == 1 else 0 for k in range(n)])
         assert found[n] == [*sums.tolist(), -1]
+
+
+@wl.kernel
+def padded_rows(x: wl.Tensor, y: wl.Tensor, z: wl.Tensor, n: wl.i32):
+    """A tile whose rows lie 72 elements apart, in slots, in a loop and through a function."""
+    wide = wl.shared((64, 72), wl.f16, slots=2, swizzle=0)
+    for i in wl.range(n):
+        tile = wide[i % 2][:, wl.ds(0, 64)]
+        tile.store(wl.load(x[i, wl.ds(0, 64), wl.ds(0, 64)]))
+        wl.store(y[i, wl.ds(0, 64), wl.ds(0, 64)], tile.T.load())
+        wl.store(z[i, wl.ds(0, 64), wl.ds(0, 64)], doubled(tile).cast(wl.f16))
+
+
+def test_rows_apart_stay_apart(device):
+    x = np.random.default_rng(0).integers(-9, 9, (3, 64, 64)).astype(np.float16)
+    y, z = (device.put(np.zeros_like(x)) for _ in range(2))
+    call = padded_rows.launch(1).call(device.put(x), y, z, 3)
+    text = call.text("machine")
+    assert "elements=9216" in text and text.count("number=72,") >= 1
+    call.run()
+    assert np.array_equal(device.get(y), x.transpose(0, 2, 1))
+    assert np.array_equal(device.get(z), 2 * x)

@@ -18,6 +18,7 @@ from warploom.language.context import (
     current,
     need_all_threads,
     need_count,
+    need_one_thread,
     need_top,
     vocabulary,
 )
@@ -55,7 +56,7 @@ class Descriptors(Handle):
 class Descriptor(Handle):
     """One descriptor. `d[…]` is a window of what it describes, for copies."""
 
-    attributes = ("make", "acquire")
+    attributes = ("make", "acquire", "prefetch")
     hint = "windows of it, `d[wl.ds(row, BM), wl.ds(column, BN)]`, go into `wl.copy_async`"
 
     def __init__(self, owner: Descriptors, number: Value) -> None:
@@ -124,6 +125,17 @@ class Descriptor(Handle):
         _need_all("see a descriptor")
         room = self.owner.room.value
         builder().add(descriptor.Acquire(room=room, number=self.number))
+
+    def prefetch(self) -> None:
+        """Have the descriptor read ahead of the first copy by it; in `wl.one_thread()`.
+
+        Executes: one thread.
+        Since: sm_90.
+        PTX: prefetch.tensormap.
+        """
+        need_one_thread("read it ahead")
+        room = self.owner.room.value
+        builder().add(descriptor.Prefetch(room=room, number=self.number))
 
     def __getitem__(self, index: Any) -> MadeWindow:
         """A window: one entry an axis, each `wl.ds` or `a : a + CONST`."""

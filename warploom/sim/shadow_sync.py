@@ -45,6 +45,7 @@ def test(t: Translator, op: mbarrier.Test) -> Step:
     cp_async.Arrive,
     descriptor.Write,
     descriptor.Acquire,
+    descriptor.Prefetch,
 )
 def copy(t: Translator, op: Any) -> Step:
     slots = [t.slot(v) for v in op.operand_values() if not isinstance(v.type, Tensor)]

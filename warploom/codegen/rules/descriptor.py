@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from warploom.codegen import descriptor_helpers
+from warploom.codegen import async_helpers, descriptor_helpers
 from warploom.codegen.registry import emits
 from warploom.codegen.rules.global_memory import element_at
-from warploom.codegen.rules.tma import descriptor_at, map_of
+from warploom.codegen.rules.tma import descriptor_at, made, map_of
 from warploom.codegen.state import Emitter
 from warploom.ir.ops import descriptor as ops
 from warploom.ir.ops.scalar import tensor_of
@@ -30,3 +30,9 @@ def write(out: Emitter, op: ops.Write) -> None:
 def acquire(out: Emitter, op: ops.Acquire) -> None:
     name = descriptor_helpers.acquire(out.prelude)
     out.lines.add(f"{name}({descriptor_at(out, op.room, op.number)});")
+
+
+@emits(ops.Prefetch)
+def prefetch(out: Emitter, op: ops.Prefetch) -> None:
+    name = async_helpers.use(out.prelude, "prefetch_map")
+    out.lines.add(f"{name}({made(out, op.room, op.number)});")

@@ -57,7 +57,12 @@ def _map(out: Emitter, op: ops.LoadBox | ops.StoreBox | ops.PrefetchBox) -> str:
     """The descriptor of a copy: the launch's, or one that the kernel has made."""
     if op.room is None or op.number is None:
         return map_of(out, op.map)
-    return f"*(const TensorMap*)({descriptor_at(out, op.room, op.number)})"
+    return made(out, op.room, op.number)
+
+
+def made(out: Emitter, room: Value, number: Value) -> str:
+    """A descriptor of the kernel."""
+    return f"*(const TensorMap*)({descriptor_at(out, room, number)})"
 
 
 def descriptor_at(out: Emitter, room: Value, number: Value) -> str:

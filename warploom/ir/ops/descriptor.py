@@ -109,3 +109,14 @@ class Acquire(Op):
 
     def verify(self) -> None:
         _check_row(self.room, self.number)
+
+
+@op("descriptor.prefetch", effects=(Effect.OUTSIDE,), since="sm_90")
+class Prefetch(Op):
+    """Have row `number` of `room` read ahead of the first copy by it. PTX prefetch.tensormap."""
+
+    room: Value = operand()
+    number: Value = operand()
+
+    def verify(self) -> None:
+        _check_row(self.room, self.number)

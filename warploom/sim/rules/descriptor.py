@@ -108,9 +108,9 @@ def _cannot(memory: Memory, region: Region) -> tuple[str, str]:
     return "", ""
 
 
-@simulates(descriptor.Acquire)
-def acquire(t: Translator, op: descriptor.Acquire) -> Step:
-    """A matter of order only."""
+@simulates(descriptor.Acquire, descriptor.Prefetch)
+def acquire(t: Translator, op: descriptor.Acquire | descriptor.Prefetch) -> Step:
+    """A matter of order, or of time, only."""
 
     def step(s: Slots, m: Batch) -> None:
         return None
