@@ -25,7 +25,9 @@ def test_every_source_counts(tmp_path: Path) -> None:
     third = digest_of(top, later)
     (top / "passes" / "notes.txt").write_text("not a source")
     assert digest_of(top, later) == third
-    assert len({first, second, third}) == 3
+    (top / "passes" / "table.json").write_text("[]")
+    fourth = digest_of(top, later)
+    assert len({first, second, third, fourth}) == 4
 
 
 def test_a_source_edited_after_the_import_gives_a_hash_of_its_own(tmp_path: Path) -> None:

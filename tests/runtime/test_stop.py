@@ -29,7 +29,7 @@ def rounds(x: wl.Tensor, y: wl.Tensor, stop: wl.Tensor, until: wl.i32, WAY: wl.c
         share = share + 1.0
     if here == 1:
         if until < ROUNDS:
-            wl.store(stop[0], 1)
+            wl.signal(stop[0], 1, scope="system", order="relaxed")
     wl.store(y[here, wl.ds(0, N)], whole.load())
 
 
@@ -71,6 +71,15 @@ def lonely(stop: wl.Tensor):
     wl.stop_at(stop)
     if wl.program_id(0) == 0:
         wl.grid_sync()
+
+
+@pytest.mark.gpu
+def test_the_host_stops_a_launch_that_waits_for_ever() -> None:
+    stop = wl.Stop("gpu")
+    for _ in range(3):
+        lonely.launch(2, cooperative=True)(stop)
+        stop.ask()
+        stop.clear()  # waits for the launch
 
 
 def test_a_checked_launch_that_is_stopped_comes_back() -> None:

@@ -7,7 +7,9 @@ writes the rows of `base/protocols` for clusters: up to which size one push is t
 import argparse
 import json
 import multiprocessing
+import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -74,8 +76,14 @@ def trials(way: str, clusters: list[int]) -> Iterator[Trial]:
         yield Trial(way, size, cluster, full)
 
 
+def _apart(way: str) -> None:
+    """Let a process keep what it compiles apart from that of the other way: it has the same key."""
+    os.environ["WARPLOOM_CACHE"] = str(Path(tempfile.gettempdir()) / f"warploom_sweep_{way}")
+
+
 def prepared(way: str, cluster: int) -> None:
     """Compile the kernels of a way into the cache on disk."""
+    _apart(way)
     for one in trials(way, [cluster]):
         if not one.full:
             one.call(1)[0]()
@@ -83,6 +91,7 @@ def prepared(way: str, cluster: int) -> None:
 
 def measured(way: str, clusters: list[int]) -> list[tuple[Trial, float]]:
     """Nanoseconds of each, in a process of its own: kernels are kept by their names."""
+    _apart(way)
     return [(one, one.nanoseconds()) for one in trials(way, clusters)]
 
 
@@ -106,7 +115,9 @@ def main() -> int:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     found: dict[Trial, float] = {}
-    with ProcessPoolExecutor(8, multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(
+        8, multiprocessing.get_context("spawn"), max_tasks_per_child=1
+    ) as pool:
         ahead = [pool.submit(prepared, w, c) for w in WAYS for c in options.clusters]
         for one in ahead:
             one.result()

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from warploom.base.dtypes import DType
 from warploom.codegen.atomic_helpers import SCOPES
 from warploom.codegen.c_types import c_type
-from warploom.codegen.flag_helpers import stop_asked
 from warploom.codegen.prelude import INLINE, Helper, Prelude
 
 
@@ -48,32 +47,35 @@ def look(prelude: Prelude, long: bool, scope: str, *, guarded: bool) -> str:
     return name
 
 
-def take(
-    prelude: Prelude, kinds: Sequence[DType], scope: str, *, guarded: bool, stops: bool = False
-) -> str:
-    """Enter a helper that polls a word until it has the epoch, and returns its name. It takes
-    places for the values, the registers that were found, the address, the epoch, and where
-    `guarded` a predicate, where it `stops` the address of the word that ends waits."""
-    name, long = _name("take", kinds, scope), len(kinds) > 1
-    name += "_or_stop" if stops else ""
+def look_again(prelude: Prelude, long: bool, scope: str, *, guarded: bool) -> str:
+    """Enter a helper that loads a word anew if it does not have the epoch, and returns its name.
+    It takes places of the registers, the address, the epoch, and where `guarded` a predicate, and
+    tells whether the word was missing."""
+    name = f"flagged_look_again_{16 if long else 8}_{scope}"
+    last, test = (", bool p", "p && ") if guarded else ("", "")
+    head = f"{INLINE} bool {name}({_registers(long)}, const long long* at, int epoch{last})"
+    missing = f"{test}(int)({'*high' if long else '*low'} >> 32) != epoch"
+    text = (
+        f"{head} {{\n  bool missing = {missing};\n  {_load_if(long, scope)}\n  return missing;\n}}"
+    )
+    prelude.make(_form(name, guarded), lambda: Helper(text))
+    return name
+
+
+def values(prelude: Prelude, kinds: Sequence[DType]) -> str:
+    """Enter a helper that takes the values out of a word, and returns its name. It takes places for
+    them, and the one or two registers."""
+    name, long = f"flagged_values_{'_'.join(k.name for k in kinds)}", len(kinds) > 1
     places = ", ".join(f"{c_type(k)}* v{n}" for n, k in enumerate(kinds))
     found = "long long low, long long high" if long else "long long low"
-    last = (", bool p" if guarded else "") + (", const int* stop" if stops else "")
-    head = f"{INLINE} void {name}({places}, {found}, const long long* at, int epoch{last})"
-    tagged = "high" if long else "low"
-    test = "p && " if guarded else ""
-    load = _load(long, scope).replace("*low", "low").replace("*high", "high")
     halves = ["low", "(low >> 32)", "high"] if long else ["low"]
-    until = f"{test}(int)({tagged} >> 32) != epoch"
-    lines = [f"  while ({until}) {load}"]
-    if stops:
-        until += f" && !{stop_asked(prelude)}(stop, ++polls)"
-        lines = ["  int polls = 0;", f"  while ({until}) {load}"]
+    lines = []
     for n, kind in enumerate(kinds):
         half = f"(int){halves[n]}"
         lines.append(f"  *v{n} = {half if kind.is_int else f'__int_as_float({half})'};")
+    head = f"{INLINE} void {name}({places}, {found})"
     body = "\n".join(lines)
-    prelude.make(_form(name, guarded), lambda: Helper(f"{head} {{\n{body}\n}}"))
+    prelude.make(name, lambda: Helper(f"{head} {{\n{body}\n}}"))
     return name
 
 
@@ -95,6 +97,20 @@ def _load(long: bool, scope: str) -> str:
         return f'asm volatile("{order}.b64 %0, [%1];" : "=l"(*low) : "l"(at) : "memory");'
     text = f"{{ .reg .b128 word; {order}.b128 word, [%2]; mov.b128 {{%0, %1}}, word; }}"
     return f'asm volatile("{text}" : "=l"(*low), "=l"(*high) : "l"(at) : "memory");'
+
+
+def _load_if(long: bool, scope: str) -> str:
+    """As `_load`, where the word is missing: without a branch, so that loads go out together."""
+    order = f"ld.relaxed.{SCOPES[scope]}.global"
+    given = '"l"(at), "r"((int)missing) : "memory"'
+    if not long:
+        text = f"{{ .reg .pred q; setp.ne.b32 q, %2, 0; @q {order}.b64 %0, [%1]; }}"
+        return f'asm volatile("{text}" : "+l"(*low) : {given});'
+    text = (
+        f"{{ .reg .pred q; .reg .b128 word; setp.ne.b32 q, %3, 0; @q {order}.b128 word, [%2]; "
+        "@q mov.b128 {%0, %1}, word; }"
+    )
+    return f'asm volatile("{text}" : "+l"(*low), "+l"(*high) : {given});'
 
 
 def _bits(kind: DType, value: str) -> str:

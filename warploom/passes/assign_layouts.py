@@ -111,11 +111,17 @@ class _Class:
     order: int
     warps: int
     narrowest: int = _ACCESS_BYTES  # bytes of the narrowest element moved to or from memory
+    single: bool = False  # flagged data, one word an access: neighbours go to neighbouring lanes
     layout: Layout | None = None
     pinned: Layout | None = None  # by the hardware
     asked: Layout | None = None  # by the kernel
     wish: Layout | None = None  # of a user that would convert it otherwise
     edges: list[tuple[Value, Relation]] = field(default_factory=list)
+
+    @property
+    def width(self) -> int:
+        """Neighbouring elements that a thread holds."""
+        return 1 if self.single else _ACCESS_BYTES // self.narrowest
 
 
 class _Classes:
@@ -145,6 +151,7 @@ class _Classes:
                 a, b = b, a
             self.parent[b] = a
             self.info[a].narrowest = min(self.info[a].narrowest, self.info[b].narrowest)
+            self.info[a].single = self.info[a].single or self.info[b].single
             self.info[a].edges += self.info[b].edges
             self.info[a].pinned = self.info[a].pinned or self.info[b].pinned
             self.info[a].asked = self.info[a].asked or self.info[b].asked
@@ -177,10 +184,9 @@ class _Classes:
         elif isinstance(op, _DICTATED):
             self.note_dictated(op, warps)
         elif isinstance(op, flagged.Send | flagged.Receive):
-            # One word an access: neighbours go to neighbouring lanes.
             values = op.values if isinstance(op, flagged.Send) else op.results
             self.join(*values)
-            self.touch(values[0], _ACCESS_BYTES)
+            self.info[self.find(values[0])].single = True
         elif isinstance(op, _ACCESSES):
             self.note_access(op)
         else:
@@ -241,7 +247,7 @@ class _Classes:
         by_size = sorted(self.info.values(), key=lambda c: (-prod(c.shape), -len(c.shape), c.order))
         for info in by_size:
             if info.layout is None:
-                info.layout = natural(info.shape, _ACCESS_BYTES // info.narrowest, info.warps)
+                info.layout = natural(info.shape, info.width, info.warps)
                 self.propagate(info)
 
     def propagate(self, info: _Class) -> None:

@@ -1,4 +1,5 @@
-"""A hash over the compiler's own sources: an edited pass must not meet cubins of the old one."""
+"""A hash over the compiler's own sources and tables: an edited pass must not meet cubins of the old
+one."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from pathlib import Path
 
 import warploom
 
-# Folders that can change what is compiled.
+# Files of these folders can change what is compiled: a table says what protocol a collective takes.
+_KINDS = ("*.py", "*.json")
 _COMPILER = ("base", "ir", "language", "frontend", "passes", "codegen", "runtime")
 
 
@@ -28,7 +30,8 @@ def digest_of(top: Path, imported_ns: int) -> str:
     """The hash over the sources below a folder, as they were at a time."""
     digest = hashlib.sha256()
     for part in _COMPILER:
-        for path in sorted((top / part).rglob("*.py")):
+        files = (path for kind in _KINDS for path in (top / part).rglob(kind))
+        for path in sorted(files):
             digest.update(path.relative_to(top).as_posix().encode() + b"\0")
             digest.update(path.read_bytes() + b"\0")
             # Times that lie ahead come from a clock that is wrong, not from an edit.

@@ -3,7 +3,7 @@
 
 Timed in one chain of rounds: idle by launches with and without rounds, busy by the clock that all
 SMs share, read by each block around its rounds; the slowest block counts. A busy row whose stream
-ended before its rounds is `wrong`. Both protocols run (short vectors), and the faster one is the
+ended before its rounds is `wrong`; what it read a second stands in `stream_tb_s`. Both protocols run (short vectors), and the faster one is the
 row's; the other stands in `other`. There is no rival. On the simulator a few rounds run, in
 milliseconds.
 """
@@ -31,7 +31,7 @@ LENGTHS = (256, 1024, 4096, 16384)
 SIMULATED = ("256/idle", "256/busy")
 STREAMED = 1 << 30  # bytes, read again and again
 # Chunks of the stream for a round, so that it outlasts the slowest round that is of interest.
-CHUNKS_A_ROUND = 9
+CHUNKS_A_ROUND = 16
 
 
 def cases(device: str) -> list[str]:
@@ -103,7 +103,7 @@ def _busy(row: Row, length: int, blocks: int, protocol: str, seed: int) -> list[
     launch(given, out, stream, times, CHAIN, CHAIN * CHUNKS_A_ROUND, **constants)
     if not _is_right(row, wl.to_numpy(out), x, share, CHAIN):
         return []
-    found = []
+    found, rates = [], []
     for _ in range(SAMPLES):
         launch(given, out, stream, times, CHAIN, CHAIN * CHUNKS_A_ROUND, **constants)
         rounds, streamed = wl.to_numpy(times).max(axis=0)
@@ -111,6 +111,8 @@ def _busy(row: Row, length: int, blocks: int, protocol: str, seed: int) -> list[
             row.status, row.note = "wrong", "the stream ended before the rounds"
             return []
         found.append(1e-3 * rounds / CHAIN)
+        rates.append(1e-3 * blocks * CHAIN * CHUNKS_A_ROUND * kernel.CHUNK / streamed)
+    row.extra["stream_tb_s"] = round(median(rates), 3)
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from warploom.codegen import flagged_helpers
+from warploom.codegen.flag_helpers import stop_asked
 from warploom.codegen.registry import emits
 from warploom.codegen.rules.global_memory import pointer
 from warploom.codegen.state import Emitter, dtype_of, extents_of
@@ -35,21 +36,27 @@ def look(out: Emitter, op: ops.Look) -> None:
 
 @emits(ops.Take)
 def take(out: Emitter, op: ops.Take) -> None:
+    """All words that are missing are looked at again together, until none is."""
     guarded = op.predicate is not None
-    name = flagged_helpers.take(
-        out.prelude, op.kinds, op.scope, guarded=guarded, stops=op.stop is not None
-    )
+    found = [op.found] if op.behind is None else [op.found, op.behind]
+    name = flagged_helpers.look_again(out.prelude, len(found) > 1, op.scope, guarded=guarded)
+    header, (where, *given) = _each(out, op, *found)
+    test = [given.pop()] if guarded else []
+    arguments = (*(f"&{at}" for at in given), _at(out, op, where), out.scalar(op.epoch), *test)
+    on, polls = "again", ""
+    if op.stop is not None:
+        polls = ", polls = 0"
+        on = f"again && !{stop_asked(out.prelude)}({out.place(op.stop).root}, ++polls)"
+    with out.lines.braces(f"for (int again = 1{polls}; {on};)"):
+        out.lines.add("again = 0;")
+        out.lines.add(f"{header}again |= {name}({', '.join(arguments)});")
     for value in op.results:
         out.declare_only(value, "received")
-    found = [op.found] if op.behind is None else [op.found, op.behind]
-    header, (where, *given) = _each(out, op, *op.results, *found)
-    test = [given.pop()] if guarded else []
+    name = flagged_helpers.values(out.prelude, op.kinds)
+    header, (_, *given) = _each(out, op, *op.results, *found)
     count = len(op.results)
-    arguments = [f"&{to}" for to in given[:count]] + given[count:]
-    arguments += [_at(out, op, where), out.scalar(op.epoch), *test]
-    if op.stop is not None:
-        arguments.append(out.place(op.stop).root)
-    out.lines.add(f"{header}{name}({', '.join(arguments)});")
+    places = [f"&{to}" for to in given[:count]] + given[count : count + len(found)]
+    out.lines.add(f"{header}{name}({', '.join(places)});")
 
 
 def _each(

@@ -131,9 +131,10 @@ def exchange_busy(
     SHARE: wl.const,
     N: wl.const,
     WAY: wl.const,
+    STAGES: wl.const = STAGES,
 ):
     """As `exchange`, beside a role that streams `chunks` pieces of `stream` [pieces, CHUNK / 4]
-    through shared memory. times[b]: nanoseconds of the rounds, and of the stream."""
+    through shared memory, STAGES of them under way. times[b]: nanoseconds of the rounds, and of the stream."""
     here, blocks = wl.program_id(0), wl.num_programs(0)
     whole = wl.shared((N,), wl.f32)
     ring = wl.shared((CHUNK // 4,), wl.f32, slots=STAGES)
@@ -148,7 +149,8 @@ def exchange_busy(
                 with wl.one_thread():
                     full[slot].expect(CHUNK)
                     piece = (here + i * blocks) % stream.shape[0]
-                    wl.copy_bulk(stream[piece, wl.ds(0, CHUNK // 4)], ring[slot], full[slot])
+                    part = stream[piece, wl.ds(0, CHUNK // 4)]
+                    wl.copy_bulk(part, ring[slot], full[slot], cache="evict_first")
             for i in wl.range(wl.maximum(chunks - STAGES, 0), chunks):
                 full[i % STAGES].wait(i // STAGES % 2)
             wl.store(times[here, 1], wl.clock("ns") - began)
