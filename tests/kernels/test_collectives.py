@@ -67,35 +67,73 @@ def test_refused() -> None:
         collectives.exchange(np.zeros(5, np.float16), x.astype(np.float16), 2)
 
 
-def soak_of_all_reduce(device, cluster: int, over, op: str, rounds: int, most: int, seeds: int):
-    """Wrong elements a block, of many rounds with blocks held up at random."""
-    blocks = 2 * cluster if over is wl.cluster else cluster
-    x = np.stack([drawn("f32", (blocks, 192), s) for s in range(seeds)])
-    wanted = np.stack([reference.all_reduce(part, cluster, op) for part in x])
+def soak_of(
+    device,
+    what: str,
+    cluster: int,
+    n: int,
+    dtype: str,
+    rounds: int,
+    most: int,
+    seeds: int,
+    op="sum",
+) -> np.ndarray:
+    """Wrong elements a block, of many rounds with blocks held up at random. Inputs are drawn from
+    seeds; what each of them gives, the simulator says. `cluster` 0: over a grid of 132 or 3."""
+    over = wl.cluster if cluster else wl.grid
+    parties = cluster or (132 if device.name == "gpu" else 3)
+    blocks = 2 * cluster or parties
+    m = {"reduce_scatter": n // parties, "all_gather": n * parties}.get(what, n)
+    x = np.stack([drawn(dtype, (blocks, n), s) for s in range(seeds)])
+    wanted = np.zeros((seeds, blocks, m), x.dtype)
+    if cluster:
+        flat, made = x.reshape(-1, n), wanted.reshape(-1, m)
+        kernel.once.launch(len(flat), cluster=(cluster, 1, 1))(flat, made, what, op, over, n, m)
+    else:
+        wanted[...] = np.stack([reference.all_reduce(part, parties, op) for part in x])
     wrong = device.put(np.full(blocks, -1, np.int32))
-    ways = {"cluster": (cluster, 1, 1)} if over is wl.cluster else {"cooperative": True}
-    launch = kernel.all_reduce_soak.launch(blocks, **ways)
-    launch(device.put(x), device.put(wanted), wrong, rounds, most, OP=op, OVER=over, N=192)
+    ways = {"cluster": (cluster, 1, 1)} if cluster else {"cooperative": True}
+    launch = kernel.soak.launch(blocks, **ways)
+    launch(device.put(x), device.put(wanted), wrong, rounds, most, what, op, over, n, m)
     return device.get(wrong)
 
 
-@pytest.mark.parametrize(("cluster", "over"), [(2, wl.cluster), (5, wl.cluster), (3, wl.grid)])
-def test_blocks_held_up_at_random(device, cluster: int, over) -> None:
-    assert not soak_of_all_reduce(device, cluster, over, "sum", 12, 60, 5).any()
+WHATS = ("all_reduce", "reduce", "reduce_scatter", "all_gather", "broadcast")
+
+
+@pytest.mark.parametrize("what", WHATS)
+@pytest.mark.parametrize("cluster", [2, 5])
+def test_blocks_held_up_at_random(device, what: str, cluster: int) -> None:
+    assert not soak_of(device, what, cluster, 40, "f32", 12, 60, 5).any()
+
+
+def test_blocks_of_a_grid_held_up_at_random(device) -> None:
+    assert not soak_of(device, "all_reduce", 0, 40, "f32", 12, 60, 5).any()
 
 
 @pytest.mark.gpu
 @pytest.mark.soak
-@pytest.mark.parametrize("cluster", [2, 3, 4, 8, 16])
+@pytest.mark.parametrize("cluster", [2, 3, 4, 8, 11, 16])
+@pytest.mark.parametrize("what", WHATS)
+def test_soak(device, what: str, cluster: int) -> None:
+    n = 16 * cluster if what == "reduce_scatter" else 96
+    assert not soak_of(device, what, cluster, n, "bf16", 100_000, 3000, 64).any()
+
+
+@pytest.mark.gpu
+@pytest.mark.soak
+@pytest.mark.parametrize(("cluster", "n"), [(2, 8192), (4, 4096), (7, 3584), (16, 2048)])
 @pytest.mark.parametrize("op", ["sum", "max"])
-def test_soak_all_reduce(device, cluster: int, op: str) -> None:
-    assert not soak_of_all_reduce(device, cluster, wl.cluster, op, 100_000, 3000, 64).any()
+def test_soak_in_two_stages(device, cluster: int, n: int, op: str) -> None:
+    assert not soak_of(device, "all_reduce", cluster, n, "f16", 100_000, 3000, 64, op).any()
 
 
 @pytest.mark.gpu
 @pytest.mark.soak
-def test_soak_all_reduce_over_the_grid(device) -> None:
-    assert not soak_of_all_reduce(device, 132, wl.grid, "sum", 20_000, 3000, 64).any()
+@pytest.mark.parametrize("n", [8, 64])
+def test_soak_over_the_grid(device, n: int) -> None:
+    """By flagged data and behind the counter."""
+    assert not soak_of(device, "all_reduce", 0, n, "f32", 20_000, 3000, 64).any()
 
 
 def soak_of_exchange(device, blocks: int, protocol: str, rounds: int, most: int, launches: int = 1):

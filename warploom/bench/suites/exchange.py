@@ -3,9 +3,9 @@
 
 Timed in one chain of rounds: idle by launches with and without rounds, busy by the clock that all
 SMs share, read by each block around its rounds; the slowest block counts. A busy row whose stream
-ended before its rounds is `wrong`; what it read a second stands in `stream_tb_s`. Both protocols run (short vectors), and the faster one is the
-row's; the other stands in `other`. There is no rival. On the simulator a few rounds run, in
-milliseconds.
+ended before its rounds is `wrong`; what it read a second stands in `stream_tb_s`. Both protocols
+run (short vectors), and the faster one is the row's; the other stands in `other`. There is no
+rival. On the simulator a few rounds run, in milliseconds.
 """
 
 from functools import partial

@@ -54,36 +54,76 @@ def wait_a_while(seed, most):
         pass
 
 
+@wl.function
+def collected(part, WHAT, OP, OVER):
+    """One collective of a name, whose root is the last but one of two parties or more."""
+    if WHAT == "all_reduce":
+        made = wl.all_reduce(part, OP, over=OVER)
+    elif WHAT == "reduce":
+        made = wl.reduce(part, OP, root=1, over=OVER)
+    elif WHAT == "reduce_scatter":
+        made = wl.reduce_scatter(part, OP, over=OVER)
+    elif WHAT == "all_gather":
+        made = wl.all_gather(part, over=OVER)
+    else:
+        made = wl.broadcast(part, root=1, over=OVER)
+    return made
+
+
 @wl.kernel
-def all_reduce_soak(
+def once(
+    x: wl.Tensor,
+    y: wl.Tensor,
+    WHAT: wl.const,
+    OP: wl.const,
+    OVER: wl.const,
+    N: wl.const,
+    M: wl.const,
+):
+    """y[b] [M] is what a collective gives block b, which brings x[b] [N]."""
+    here = wl.program_id(0)
+    part = wl.load(x[here, wl.ds(0, N)])
+    wl.store(y[here, wl.ds(0, M)], collected(part, WHAT, OP, OVER))
+
+
+@wl.kernel
+def soak(
     x: wl.Tensor,
     wanted: wl.Tensor,
     wrong: wl.Tensor,
     rounds: wl.i32,
     most: wl.i32,
+    WHAT: wl.const,
     OP: wl.const,
     OVER: wl.const,
     N: wl.const,
+    M: wl.const,
 ):
-    """Rounds of other inputs x[s] [blocks, N] in turn, each block held up at random; wrong[b]
-    counts the elements that differ from wanted[s]."""
+    """Rounds of a collective with other inputs x[s] [blocks, N] in turn, each block held up at
+    random; wrong[b] counts the elements that differ from wanted[s] [blocks, M]."""
     here, seeds = wl.program_id(0), x.shape[0]
-    bad = wl.zeros((N,), wl.i32)
+    bad = wl.zeros((M,), wl.i32)
     for i in wl.range(0, rounds):
         s = i % seeds
         if most > 0:
             wait_a_while(i * 131 + here, most)
-        total = wl.all_reduce(wl.load(x[s, here, wl.ds(0, N)]), OP, over=OVER)
-        bad = bad + (total != wl.load(wanted[s, here, wl.ds(0, N)])).cast(wl.i32)
+        made = collected(wl.load(x[s, here, wl.ds(0, N)]), WHAT, OP, OVER)
+        bad = bad + (made != wl.load(wanted[s, here, wl.ds(0, M)])).cast(wl.i32)
     wl.store(wrong[here], wl.scalar(wl.sum(bad, axis=0)))
 
 
-@all_reduce_soak.example
+@soak.example
 def _held_up(make):
     x = make.zeros((2, 4, 64), wl.f32)
-    return all_reduce_soak.launch(4, cluster=(2, 1, 1)).call(
-        x, x, make.zeros((4,), wl.i32), 4, 20, OP="sum", OVER=wl.cluster, N=64
+    return soak.launch(4, cluster=(2, 1, 1)).call(
+        x, x, make.zeros((4,), wl.i32), 4, 20, "all_reduce", "sum", wl.cluster, N=64, M=64
     )
+
+
+@once.example
+def _scattered(make):
+    x, y = make.randn((6, 24), wl.f32), make.zeros((6, 8), wl.f32)
+    return once.launch(6, cluster=(3, 1, 1)).call(x, y, "reduce_scatter", "max", wl.cluster, 24, 8)
 
 
 @wl.function
@@ -134,7 +174,8 @@ def exchange_busy(
     STAGES: wl.const = STAGES,
 ):
     """As `exchange`, beside a role that streams `chunks` pieces of `stream` [pieces, CHUNK / 4]
-    through shared memory, STAGES of them under way. times[b]: nanoseconds of the rounds, and of the stream."""
+    through shared memory, STAGES of them under way. times[b]: nanoseconds of the rounds, and of the
+    stream."""
     here, blocks = wl.program_id(0), wl.num_programs(0)
     whole = wl.shared((N,), wl.f32)
     ring = wl.shared((CHUNK // 4,), wl.f32, slots=STAGES)
