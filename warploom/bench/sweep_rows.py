@@ -35,6 +35,7 @@ REPLICAS = (1, 2, 3, 4, 6)
 LEAST_IN_FLIGHT = 64 * 1024  # bytes of rows: less does not keep memory busy
 FEW, ROUNDS, LEADING, SHORT_S, LEAST_S = 3, 11, 6, 1.5e-3, 5e-3
 WRONG = 0.01
+MOST_OF_ONE = 32 * 1024  # bytes of a part, where an SM takes several blocks
 LIKELY = 12_288  # elements of a part: what is tried first
 PROCESSES = max(1, min(12, (os.cpu_count() or 1) - 2))
 
@@ -55,6 +56,11 @@ def candidates(kind: int, length: int, factors: int) -> Iterator[Config]:
             stages = min(stages, config.MOST_STAGES)
             if resident == bool(factors) and stages * slot >= LEAST_IN_FLIGHT and stages > written:
                 yield Config(cluster, part, stages, resident, warps, replicas, written)
+        if replicas == 1 and part * ITEM <= MOST_OF_ONE:
+            # Several blocks an SM, which come and go.
+            yield Config(cluster, part, 1, False, warps, 1, False, 1)
+            yield Config(cluster, part, 1, False, warps, 1, True, 1)
+            yield Config(cluster, part, 2, False, warps, 1, True, 4)
 
 
 def sweep(case: str, most: int) -> dict[str, Any]:
@@ -106,7 +112,7 @@ def _launch(number: int, chosen: Config, held: Any) -> None:
 
 
 def _fields(chosen: Config) -> dict[str, Any]:
-    return {"CLUSTER": chosen.CLUSTER, **chosen.constants()}
+    return {"CLUSTER": chosen.CLUSTER, **chosen.constants(), "ROUNDS": chosen.ROUNDS}
 
 
 def _ranked(rates: dict[Any, float]) -> list[Any]:

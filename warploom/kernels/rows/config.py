@@ -34,7 +34,8 @@ _TABLES = Path(__file__).parent / "configs"
 class Config:
     """CLUSTER blocks with BN elements of a row each, in REPLICAS of WARPS warps. STAGES slots of a
     replica are filled by the copy engine (0: threads read), RESIDENT: factors are kept too,
-    WRITTEN: the copy engine writes results, where they have the dtype of the rows."""
+    WRITTEN: the copy engine writes results, where they have the dtype of the rows. ROUNDS: rows of
+    a replica, after which another cluster takes its place (0: as many as there are)."""
 
     CLUSTER: int
     BN: int
@@ -43,13 +44,18 @@ class Config:
     WARPS: int = 8
     REPLICAS: int = 2
     WRITTEN: bool = False
+    ROUNDS: int = 0
 
     def constants(self) -> dict[str, Any]:
         """What the kernel is compiled for."""
-        return {name: value for name, value in asdict(self).items() if name != "CLUSTER"}
+        of_launch = ("CLUSTER", "ROUNDS")
+        return {name: value for name, value in asdict(self).items() if name not in of_launch}
 
     def clusters(self, rows: int, sms: int) -> int:
-        """Clusters that run at a time, no more than have a row for each replica."""
+        """Clusters of a launch: those that run at a time, no more than have a row for each
+        replica."""
+        if self.ROUNDS:
+            return ceil_div(rows, self.REPLICAS * self.ROUNDS)
         room = AT_A_TIME[self.CLUSTER] * sms // _SMS // self.CLUSTER
         return max(1, min(room, ceil_div(rows, self.REPLICAS)))
 
