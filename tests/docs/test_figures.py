@@ -7,8 +7,15 @@ from pathlib import Path
 import pytest
 
 from tests.docs.blocks import ROOT
+from warploom.bench.machine import facts
 from warploom.bench.record import read
-from warploom.bench.report import EMPTY, figures_table, steps_table
+from warploom.bench.report import (
+    EMPTY,
+    collectives_table,
+    exchange_table,
+    figures_table,
+    steps_table,
+)
 
 FOUND = (ROOT / "benchmarks" / "results").glob("*/*.json")
 RESULTS = sorted(path for path in FOUND if path.name != "selftest.json")
@@ -64,6 +71,30 @@ def test_the_readmes_table_is_made_from_the_result_files(
 ) -> None:
     update = bool(request.config.getoption("--update-golden"))
     between(ROOT / "README.md", "figures", figures_table(RESULTS), update)
+
+
+@pytest.mark.parametrize("suite", ["collectives", "exchange"])
+def test_the_costs_in_clusters_are_made_from_their_result_files(
+    request: pytest.FixtureRequest, suite: str
+) -> None:
+    update = bool(request.config.getoption("--update-golden"))
+    files = [path for path in RESULTS if path.parent.name == "h200" and path.stem == suite]
+    trip = facts("h200")["dsmem_load"]["value"]
+    table = {"collectives": lambda r: collectives_table(r, trip), "exchange": exchange_table}[suite]
+    made = "".join(table(read(path)) for path in files) or EMPTY
+    between(ROOT / "docs" / "clusters.md", suite, made, update)
+
+
+def test_a_table_of_costs() -> None:
+    row = {"case": "256/2/one", "ours": 205.0, "status": "ok", "clock_mhz": 2000.0}
+    full = row | {"case": "256/2/full", "ours": 300.0, "clock_mhz": None}
+    wrong = row | {"case": "8192/16/one", "status": "wrong"}
+    assert collectives_table({"rows": [row, full, wrong]}, 205.0).splitlines()[2:] == [
+        "| 256 | 205 / 300 (× 1.0) |  /  |",
+        "| 8192 |  /  | wrong /  |",
+    ]
+    idle = row | {"case": "256/idle", "ours": 0.95, "config": {"protocol": "flagged"}}
+    assert exchange_table({"rows": [idle]}).splitlines()[2] == "| 256 | 0.950 (flagged) |  |"
 
 
 def test_the_table_of_the_steps_is_made_from_their_result_file(

@@ -56,6 +56,41 @@ def steps_table(record: dict[str, Any]) -> str:
     return out
 
 
+def collectives_table(record: dict[str, Any], trip_cycles: float) -> str:
+    """Rows `bytes/cluster/how` as a Markdown table: a line a size, a column a cluster, in each one
+    cluster / all SMs, and how many times two trips to a peer the first is."""
+    rows = {tuple(row["case"].split("/")): row for row in record["rows"]}
+    sizes, clusters = (list(dict.fromkeys(case[i] for case in rows)) for i in (0, 1))
+    sizes.sort(key=int)
+    out = "| bytes | " + " | ".join(f"{c} blocks" for c in clusters) + " |\n"
+    out += "|---" * (1 + len(clusters)) + "|\n"
+    for size in sizes:
+        cells = []
+        for cluster in clusters:
+            one, full = (rows.get((size, cluster, how)) for how in ("one", "full"))
+            text = f"{_cell(one)} / {_cell(full)}"
+            if one is not None and one["status"] == "ok" and one["clock_mhz"]:
+                trips = one["ours"] * one["clock_mhz"] * 1e-3 / (2 * trip_cycles)
+                text += f" (× {trips:.1f})"
+            cells.append(text)
+        out += f"| {size} | " + " | ".join(cells) + " |\n"
+    return out
+
+
+def exchange_table(record: dict[str, Any]) -> str:
+    """Rows `elements/idle` and `elements/busy` as a Markdown table: microseconds and protocol."""
+    rows = {tuple(row["case"].split("/")): row for row in record["rows"]}
+    out = "| elements of f32 | memory idle | beside a stream |\n|---|---|---|\n"
+    for length in dict.fromkeys(case[0] for case in rows):
+        cells = []
+        for how in ("idle", "busy"):
+            row = rows.get((length, how))
+            by = f" ({row['config']['protocol']})" if row and row["status"] == "ok" else ""
+            cells.append(_cell(row) + by)
+        out += f"| {length} | " + " | ".join(cells) + " |\n"
+    return out
+
+
 def _cell(row: dict[str, Any] | None) -> str:
     if row is None:
         return ""
