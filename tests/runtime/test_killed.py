@@ -1,5 +1,5 @@
-"""A process that is killed while it replays a graph of exchanges leaves nothing behind that the next
-one could stumble over: epochs live in the memory of a process."""
+"""A process that is killed while it replays a graph of exchanges leaves nothing behind that the
+next stumbles over: epochs live in the memory of a process."""
 
 import subprocess
 import sys
