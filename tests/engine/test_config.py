@@ -7,6 +7,7 @@ import pytest
 
 from tests.engine import tiny
 from warploom.base.errors import ModelError
+from warploom.engine import load
 from warploom.engine.checkpoint import open_checkpoint
 from warploom.engine.config import RopeScaling, from_huggingface, rotary_frequencies
 
@@ -97,3 +98,49 @@ def test_text_of_an_unknown_architecture_in_gguf(tmp_path: Path, golden) -> None
     with pytest.raises(ModelError) as caught:
         open_checkpoint(path)
     golden(str(caught.value).replace(str(tmp_path), "DIR"))
+
+
+# Values that a damaged or hand-written file may hold in the place of any other.
+ODD = ("x", [], {}, True, -1, 0, 1.5, float("nan"), float("inf"), 10**400, None)
+KEYS = (*SETTINGS, "hidden_act", "attention_bias")
+DETAILS = ("rope_type", "factor", "low_freq_factor", "original_max_position_embeddings")
+
+
+@pytest.mark.parametrize("value", ODD, ids=lambda v: str(v)[:4])
+def test_a_setting_of_any_type_is_read_or_refused(value: object) -> None:
+    for key in KEYS:
+        read_or_refused({**SETTINGS, key: value})
+    for key in DETAILS:
+        read_or_refused({**SETTINGS, "rope_scaling": {**SETTINGS["rope_scaling"], key: value}})
+    for key in ("rotary_pct", "use_parallel_residual", "layer_norm_eps"):
+        read_or_refused({**SETTINGS, "model_type": "gpt_neox", "rope_scaling": None, key: value})
+
+
+def read_or_refused(settings: dict) -> None:
+    try:
+        config = from_huggingface(settings, SOURCE)
+    except ModelError as error:
+        assert error.code in ("E203", "E206"), settings
+        return
+    assert 1 <= config.layers < 10**6
+    assert config.hidden > 0 and config.norm_eps >= 0 and config.rope_base > 0
+
+
+def test_the_text_names_the_setting_and_its_value(golden) -> None:
+    with pytest.raises(ModelError) as caught:
+        from_huggingface({**SETTINGS, "hidden_size": "2048"}, SOURCE)
+    golden(str(caught.value))
+
+
+def test_a_model_for_which_this_machine_has_no_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, golden
+) -> None:
+    def refusing(*_: object) -> None:
+        raise MemoryError("Unable to allocate 58.2 TiB")
+
+    monkeypatch.setattr("warploom.engine.model.Runner", refusing)
+    folder = tiny.write_folder(tmp_path / "tiny", tiny.Tiny())
+    with pytest.raises(ModelError) as caught:
+        load(folder, device="sim")
+    assert caught.value.code == "E307"
+    golden(str(caught.value).replace(str(tmp_path), "…"))

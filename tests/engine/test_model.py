@@ -108,6 +108,9 @@ def test_text_of_a_missing_package(tmp_path: Path, golden, monkeypatch: pytest.M
     text = str(caught.value)
     assert "pip install 'warploom[engine]'" in text
     golden("\n".join(line for line in text.splitlines() if "importing it failed" not in line))
+    with pytest.raises(ModelError) as caught:
+        load(tiny.write_folder(tmp_path / "tiny", tiny.Tiny()), device="sim")
+    assert caught.value.code == "E305"
 
 
 def test_download_goes_through_the_hub(

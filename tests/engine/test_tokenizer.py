@@ -9,7 +9,8 @@ from tokenizers import pre_tokenizers
 from tests.engine import tiny
 from warploom.base.errors import ModelError
 from warploom.engine.checkpoint import open_checkpoint
-from warploom.engine.tokenizer import TextStream, Tokenizer
+from warploom.engine.gguf_file import GgufFile
+from warploom.engine.tokenizer import TextStream, Tokenizer, from_folder, from_gguf
 
 TEXTS = (
     "", " ", "hello world", "hello  world 12 3", "naïve — 日本語 🙂", "<|user|>hello<|end|>",
@@ -94,4 +95,31 @@ def test_text_of_a_damaged_tokenizer(tmp_path: Path) -> None:
     (folder / "tokenizer.json").write_text('{"version": "1.0"')
     with pytest.raises(ModelError, match=r"tokenizer\.json of tiny is damaged") as caught:
         open_checkpoint(folder).tokenizer()
+    assert caught.value.code == "E201"
+
+
+ODD = (3, 1.5, True, [], ["x"], {"content": 1}, float("nan"))
+
+
+@pytest.mark.parametrize("value", ODD, ids=str)
+@pytest.mark.parametrize("key", ["eos_token", "bos_token", "eos_token_id"])
+def test_settings_of_any_type_are_read_or_refused(tmp_path: Path, key: str, value: object) -> None:
+    folder = tiny.write_folder(tmp_path / "tiny", tiny.Tiny())
+    settings = {"eos_token_id": value} if key == "eos_token_id" else {}
+    texts = {} if key == "eos_token_id" else {key: value}
+    try:
+        made = from_folder(folder, texts, settings)
+    except ModelError as error:
+        assert error.code == "E207"
+        assert f"`{key}` is" in str(error)
+    else:
+        assert all(type(i) is int for i in made.end_ids)
+
+
+def test_merges_of_unknown_tokens_are_damage(tmp_path: Path) -> None:
+    path = tiny.write_gguf(tmp_path / "tiny.gguf", tiny.Tiny())
+    metadata = dict(GgufFile(path).metadata)
+    metadata["tokenizer.ggml.merges"] = ["no such"]
+    with pytest.raises(ModelError) as caught:
+        from_gguf(metadata, path)
     assert caught.value.code == "E201"

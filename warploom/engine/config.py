@@ -4,6 +4,8 @@ One `ModelConfig` for every source; a *family* says how to read it from GGUF met
 Hugging Face `config.json`, and which tensor is which. Knows no arrays and no kernels.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,9 +90,15 @@ class ModelConfig:
         for name in (*positive, "vocabulary", "context"):
             if getattr(self, name) < 1:
                 raise _unsupported(source, f"`{name}` is {getattr(self, name)}")
+        if self.layers > _MOST_LAYERS:
+            raise _unsupported(source, f"{self.layers:,} layers")
         if self.heads % self.kv_heads:
             raise _unsupported(
                 source, f"{self.heads} query heads do not divide over {self.kv_heads} key heads"
+            )
+        if self.norm_eps < 0 or self.rope_base <= 0:
+            raise _unsupported(
+                source, f"epsilon {self.norm_eps} of the norms, base {self.rope_base} of the angles"
             )
         if self.rotary_dim % 2 or not 2 <= self.rotary_dim <= self.head_dim:
             raise _unsupported(
@@ -123,6 +131,10 @@ def _llama3_frequencies(frequencies: np.ndarray, scaling: RopeScaling) -> np.nda
     ramp = np.clip((turns - scaling.low) / (scaling.high - scaling.low), 0.0, 1.0)
     return ((1 - ramp) * frequencies / scaling.factor + ramp * frequencies).astype(np.float32)
 
+
+# A number in a file beyond this, or a model of more layers, is damage and not a model.
+_LARGEST = 1e30
+_MOST_LAYERS = 10_000
 
 # -- families --------------------------------------------------------------------------------------
 
@@ -198,33 +210,26 @@ def from_gguf(metadata: dict[str, Any], tensors: dict[str, Any], source: Path) -
     """Reads the configuration from GGUF metadata. `tensors` maps names to table lines."""
     family = _known_family(metadata.get("general.architecture"), "gguf", source)
 
-    def value(key: str, default: Any = None) -> Any:
-        found = metadata.get(f"{family}.{key}", default)
-        if found is None:
-            raise _unsupported(source, f"the metadata lacks `{family}.{key}`")
-        if isinstance(found, list):
-            raise _unsupported(source, f"`{family}.{key}` differs from layer to layer")
-        return found
-
-    heads, hidden = int(value("attention.head_count")), int(value("embedding_length"))
-    head_dim = int(value("attention.key_length", hidden // max(1, heads)))
+    value = _Settings(metadata, source, "the metadata", f"{family}.")
+    heads, hidden = value.whole("attention.head_count"), value.whole("embedding_length")
+    head_dim = value.whole("attention.key_length", hidden // max(1, heads))
     tokens = metadata.get("tokenizer.ggml.tokens", [])
     config = ModelConfig(
         family=family,
         name=str(metadata.get("general.name", source.stem)),
-        layers=int(value("block_count")),
+        layers=value.whole("block_count"),
         hidden=hidden,
         heads=heads,
-        kv_heads=int(value("attention.head_count_kv", heads)),
+        kv_heads=value.whole("attention.head_count_kv", heads),
         head_dim=head_dim,
-        feed_forward=int(value("feed_forward_length")),
-        vocabulary=int(value("vocab_size", len(tokens))),
-        context=int(value("context_length")),
-        norm_eps=float(value("attention.layer_norm_rms_epsilon")),
-        rope_base=float(value("rope.freq_base", 10000.0)),
+        feed_forward=value.whole("feed_forward_length"),
+        vocabulary=value.whole("vocab_size", len(tokens)),
+        context=value.whole("context_length"),
+        norm_eps=value.real("attention.layer_norm_rms_epsilon"),
+        rope_base=value.real("rope.freq_base", 10000.0),
         # The converter of llama.cpp permutes the rows of q and k, so that pairs lie side by side.
         rope_style="interleaved",
-        rotary_dim=int(value("rope.dimension_count", head_dim)),
+        rotary_dim=value.whole("rope.dimension_count", head_dim),
         tied=_GGUF_LLAMA["head"] not in tensors,
         rope_scaling=_gguf_scaling(metadata, family, tensors, source),
     )
@@ -237,8 +242,8 @@ def _gguf_scaling(
 ) -> RopeScaling | None:
     if _GGUF_LLAMA["rope_table"] in tensors:
         return RopeScaling("table")
-    kind = metadata.get(f"{family}.rope.scaling.type", "none")
-    factor = float(metadata.get(f"{family}.rope.scaling.factor", 1.0))
+    value = _Settings(metadata, source, "the metadata", f"{family}.")
+    kind, factor = value("rope.scaling.type", "none"), value.real("rope.scaling.factor", 1.0)
     if kind == "none" or (kind == "linear" and factor == 1.0):
         return None
     if kind == "linear":
@@ -256,19 +261,44 @@ def from_huggingface(settings: dict[str, Any], source: Path) -> ModelConfig:
 
 
 class _Settings:
-    """The contents of a `config.json`, asked for by key."""
+    """What a file says about its model, asked for by key; `where` is how a report calls it."""
 
-    def __init__(self, found: dict[str, Any], source: Path) -> None:
+    def __init__(
+        self, found: dict[str, Any], source: Path, where: str = "config.json", prefix: str = ""
+    ) -> None:
         self.source = source
         self._found = found
+        self._where = where
+        self._prefix = prefix
 
     def __call__(self, key: str, default: Any = None) -> Any:
         """The value of a key. Raises ModelError E206 where it is neither there nor usual."""
-        found = self._found.get(key)
+        found = self._found.get(self._prefix + key)
         found = default if found is None else found
         if found is None:
-            raise _unsupported(self.source, f"config.json lacks `{key}`")
+            raise _unsupported(self.source, f"{self._where} lacks `{self._prefix}{key}`")
         return found
+
+    def whole(self, key: str, default: int | None = None) -> int:
+        """A value that is a whole number. Raises ModelError E206 where it is none."""
+        found = self.real(key, default)
+        if found != found // 1:
+            raise self._odd(key, found, "a whole number")
+        return int(found)
+
+    def real(self, key: str, default: float | None = None) -> float:
+        """A value that is a finite number. Raises ModelError E206 where it is none."""
+        found = self(key, default)
+        if isinstance(found, list):
+            raise _unsupported(self.source, f"`{self._prefix}{key}` differs from layer to layer")
+        is_number = isinstance(found, int | float) and not isinstance(found, bool)
+        if not is_number or not -_LARGEST < found < _LARGEST:  # NaN is neither
+            raise self._odd(key, found, "a number")
+        return found
+
+    def _odd(self, key: str, found: Any, wanted: str) -> Exception:
+        text = f"`{self._prefix}{key}` is {found!r}, and {wanted} is meant"
+        return _unsupported(self.source, text)
 
     def refuse(self, **wanted: Any) -> None:
         """Raises ModelError E206 where a key has another value than the one that is supported."""
@@ -284,34 +314,37 @@ class _Settings:
         return str(self._found.get("_name_or_path") or self.source.name)
 
     @property
-    def rope(self) -> dict[str, Any]:
+    def rope(self) -> _Settings:
         """transformers 5 keeps what older files say in `rope_theta` and `rope_scaling` in one
         place."""
-        return self._found.get("rope_parameters") or self._found.get("rope_scaling") or {}
+        found = self._found.get("rope_parameters") or self._found.get("rope_scaling") or {}
+        if not isinstance(found, dict):
+            raise self._odd("rope_scaling", found, "an object")
+        return _Settings(found, self.source, "the rotary scaling in config.json")
 
 
 def _llama(family: str, value: _Settings) -> ModelConfig:
     """Llama and Qwen3: RMSNorm, rotary halves, grouped heads, gated MLP, no biases."""
     value.refuse(attention_bias=False, mlp_bias=False, use_sliding_window=False, hidden_act="silu")
-    heads, hidden = int(value("num_attention_heads")), int(value("hidden_size"))
-    head_dim = int(value("head_dim", hidden // max(1, heads)))
+    heads, hidden = value.whole("num_attention_heads"), value.whole("hidden_size")
+    head_dim = value.whole("head_dim", hidden // max(1, heads))
     return ModelConfig(
         family=family,
         name=value.name,
-        layers=int(value("num_hidden_layers")),
+        layers=value.whole("num_hidden_layers"),
         hidden=hidden,
         heads=heads,
-        kv_heads=int(value("num_key_value_heads", heads)),
+        kv_heads=value.whole("num_key_value_heads", heads),
         head_dim=head_dim,
-        feed_forward=int(value("intermediate_size")),
-        vocabulary=int(value("vocab_size")),
-        context=int(value("max_position_embeddings")),
-        norm_eps=float(value("rms_norm_eps")),
-        rope_base=float(value.rope.get("rope_theta") or value("rope_theta", 10000.0)),
+        feed_forward=value.whole("intermediate_size"),
+        vocabulary=value.whole("vocab_size"),
+        context=value.whole("max_position_embeddings"),
+        norm_eps=value.real("rms_norm_eps"),
+        rope_base=value.rope.real("rope_theta", value.real("rope_theta", 10000.0)),
         rope_style="half",
         rotary_dim=head_dim,
         tied=bool(value("tie_word_embeddings", False)),
-        rope_scaling=_huggingface_scaling(value.rope, value.source),
+        rope_scaling=_huggingface_scaling(value.rope),
         head_norms=family == "qwen3",
     )
 
@@ -319,47 +352,47 @@ def _llama(family: str, value: _Settings) -> ModelConfig:
 def _neox(family: str, value: _Settings) -> ModelConfig:
     """GPT-NeoX and Pythia: LayerNorm, biases, rotary halves of a part of a head, plain MLP."""
     value.refuse(attention_bias=True, hidden_act="gelu")
-    heads, hidden = int(value("num_attention_heads")), int(value("hidden_size"))
+    heads, hidden = value.whole("num_attention_heads"), value.whole("hidden_size")
     head_dim = hidden // max(1, heads)
-    share = float(value.rope.get("partial_rotary_factor") or value("rotary_pct", 0.25))
+    share = value.rope.real("partial_rotary_factor", value.real("rotary_pct", 0.25))
     return ModelConfig(
         family=family,
         name=value.name,
-        layers=int(value("num_hidden_layers")),
+        layers=value.whole("num_hidden_layers"),
         hidden=hidden,
         heads=heads,
         kv_heads=heads,
         head_dim=head_dim,
-        feed_forward=int(value("intermediate_size")),
-        vocabulary=int(value("vocab_size")),
-        context=int(value("max_position_embeddings")),
-        norm_eps=float(value("layer_norm_eps", 1e-5)),
-        rope_base=float(value.rope.get("rope_theta") or value("rotary_emb_base", 10000.0)),
+        feed_forward=value.whole("intermediate_size"),
+        vocabulary=value.whole("vocab_size"),
+        context=value.whole("max_position_embeddings"),
+        norm_eps=value.real("layer_norm_eps", 1e-5),
+        rope_base=value.rope.real("rope_theta", value.real("rotary_emb_base", 10000.0)),
         rope_style="half",
         rotary_dim=int(head_dim * share),
         tied=bool(value("tie_word_embeddings", False)),
-        rope_scaling=_huggingface_scaling(value.rope, value.source),
+        rope_scaling=_huggingface_scaling(value.rope),
         gated=False,
         biases=True,
         parallel=bool(value("use_parallel_residual", True)),
     )
 
 
-def _huggingface_scaling(rope: dict[str, Any], source: Path) -> RopeScaling | None:
-    kind = rope.get("rope_type", rope.get("type", "default"))
+def _huggingface_scaling(rope: _Settings) -> RopeScaling | None:
+    kind = rope("rope_type", rope("type", "default"))
     if kind == "default":
         return None
     if kind == "linear":
-        return RopeScaling("linear", float(rope["factor"]))
+        return RopeScaling("linear", rope.real("factor"))
     if kind == "llama3":
         return RopeScaling(
             "llama3",
-            float(rope["factor"]),
-            float(rope["low_freq_factor"]),
-            float(rope["high_freq_factor"]),
-            int(rope["original_max_position_embeddings"]),
+            rope.real("factor"),
+            rope.real("low_freq_factor"),
+            rope.real("high_freq_factor"),
+            rope.whole("original_max_position_embeddings"),
         )
-    raise _unsupported(source, f"rotary scaling of type `{kind}`")
+    raise _unsupported(rope.source, f"rotary scaling of type `{kind}`")
 
 
 def _known_family(name: Any, format: str, source: Path) -> str:

@@ -22,6 +22,7 @@ from warploom.engine.pull import pull
 from warploom.engine.refusal import refuse
 from warploom.engine.registry import KnownModel, is_repository, locate
 from warploom.engine.room import check as check_memory
+from warploom.engine.room import no_memory
 from warploom.engine.runner import Runner
 from warploom.engine.sampler import Sampling
 from warploom.engine.token_runner import TokenRunner, pack, why_not
@@ -295,14 +296,23 @@ def load(
     hear = progress or (lambda stage, done, total: None)
     tokenizer = checkpoint.tokenizer()
     put = place.put if chosen == "unfused" else _kept
-    weights = load_weights(checkpoint, dtype, put, lambda done, total: hear("load", done, total))
-    if chosen == "token":
-        packed = pack(
-            checkpoint.config, weights, place, dtype, lambda done, total: hear("pack", done, total)
+    try:
+        weights = load_weights(
+            checkpoint, dtype, put, lambda done, total: hear("load", done, total)
         )
-        runner = TokenRunner(checkpoint.config, packed, place, dtype, room)
-    else:
-        runner = Runner(checkpoint.config, weights, place, dtype, room)
+        if chosen == "token":
+            packed = pack(
+                checkpoint.config,
+                weights,
+                place,
+                dtype,
+                lambda done, total: hear("pack", done, total),
+            )
+            runner = TokenRunner(checkpoint.config, packed, place, dtype, room)
+        else:
+            runner = Runner(checkpoint.config, weights, place, dtype, room)
+    except MemoryError as error:  # of the host, whose free memory nobody tells beforehand
+        raise no_memory(word, room, str(error)) from error
     seconds = time.perf_counter() - start
     return Model(word, checkpoint, tokenizer, runner, place, dtype, seconds, chosen, why)
 

@@ -50,6 +50,16 @@ def check(name: str, sizes: Callable[[int], Sizes], context: int, place: Place) 
     )
 
 
+def no_memory(name: str, context: int, why: str) -> Exception:
+    """The error where the host gives no more memory."""
+    return refuse(
+        "E307",
+        f"{name} does not fit into the memory of this machine",
+        notes=[f"a context of {context:,} tokens", why],
+        hint="give a smaller context (--context N), or choose a smaller model",
+    )
+
+
 def _longest(sizes: Callable[[int], Sizes], context: int, usable: int) -> int:
     """The longest context that fits; 0 where none does."""
     low, high = 0, context

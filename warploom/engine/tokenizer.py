@@ -107,8 +107,17 @@ def from_gguf(metadata: dict[str, Any], source: Path) -> Tokenizer:
             notes=facts,
             hint="use the model's Hugging Face folder, which brings a tokenizer.json",
         )
-    backend = _byte_level(tokens, metadata.get("tokenizer.ggml.merges", []), split)
-    _add_special(backend, tokens, metadata.get("tokenizer.ggml.token_type", []))
+    need("tokenizers")  # which has a report of its own
+    try:
+        backend = _byte_level(tokens, metadata.get("tokenizer.ggml.merges", []), split)
+        _add_special(backend, tokens, metadata.get("tokenizer.ggml.token_type", []))
+    except Exception as error:  # the package raises bare Exception
+        raise refuse(
+            "E201",
+            f"the tokenizer in {source.name} is damaged",
+            notes=[f"file: {source}", str(error)],
+            hint="fetch the file again",
+        ) from error
     bos = metadata.get("tokenizer.ggml.bos_token_id")
     ends = [
         metadata.get(f"tokenizer.ggml.{name}_token_id") for name in ("eos", "eot", "eom")
@@ -166,8 +175,9 @@ def from_folder(folder: Path, settings: dict[str, Any], config: dict[str, Any]) 
             notes=[f"folder: {folder}"],
             hint="save the tokenizer with save_pretrained of a fast tokenizer",
         )
+    tokenizers = need("tokenizers")
     try:
-        backend = need("tokenizers").Tokenizer.from_file(str(path))
+        backend = tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # the package raises bare Exception
         raise refuse(
             "E201",
@@ -177,18 +187,33 @@ def from_folder(folder: Path, settings: dict[str, Any], config: dict[str, Any]) 
         ) from error
     end = config.get("eos_token_id")
     ids = list(end) if isinstance(end, list) else [end]
-    end_token = _content(settings.get("eos_token"))
+    end_token = _content(folder, "eos_token", settings)
     ids.append(backend.token_to_id(end_token) if end_token else None)
-    bos_token = _content(settings.get("bos_token"))
+    bos_token = _content(folder, "bos_token", settings)
+    for odd in (i for i in ids if not isinstance(i, int | None) or isinstance(i, bool)):
+        raise _misspelt(folder, "eos_token_id", odd, "a whole number or a list of them")
     return Tokenizer(
         backend,
-        tuple(dict.fromkeys(int(i) for i in ids if i is not None)),
+        tuple(dict.fromkeys(i for i in ids if i is not None)),
         bos_id=backend.token_to_id(bos_token) if bos_token else None,
         bos_token=bos_token,
         end_token=end_token,
     )
 
 
-def _content(token: Any) -> str:
+def _content(folder: Path, key: str, settings: dict[str, Any]) -> str:
     """Special tokens are written as a string, or as an object with its content."""
-    return token.get("content", "") if isinstance(token, dict) else (token or "")
+    token = settings.get(key)
+    text = token.get("content") if isinstance(token, dict) else token
+    if not isinstance(text, str | None):
+        raise _misspelt(folder, key, token, "a text")
+    return text or ""
+
+
+def _misspelt(folder: Path, key: str, found: Any, wanted: str) -> Exception:
+    return refuse(
+        "E207",
+        f"the tokenizer of {folder.name} has settings that make no sense",
+        notes=[f"folder: {folder}", f"`{key}` is {found!r}, and {wanted} is meant"],
+        hint="fetch tokenizer_config.json, config.json and generation_config.json again",
+    )
