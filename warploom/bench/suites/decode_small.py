@@ -1,6 +1,7 @@
-"""Suite `decode-small`: one token of a small real model on the GPU, one CUDA graph a token.
+"""Suite `decode-small`: one token of a small real model on the GPU: `graph-token` is one launch an
+operation in a CUDA graph, `token-kernel` one launch a token.
 
-Both sides hold token and position on the device and run ahead without reading either; what is
+All sides hold token and position on the device and run ahead without reading either; what is
 timed is a stretch of tokens from the same position, divided by their number.
 """
 
@@ -30,22 +31,23 @@ CHECKED = 24
 TOLERANCE = 0.06
 
 
+KERNELS = {"graph-token": "unfused", "token-kernel": "token"}
+
+
 def cases(device: str) -> list[str]:
     """The rows of the suite."""
-    return ["smollm2-135m/graph-token"]
+    return [f"smollm2-135m/{way}" for way in KERNELS]
 
 
 def measure(case: str, context: Context) -> Row:
     """One row: milliseconds a token against plain and compiled torch in a CUDA graph."""
-    model = load(
-        case.split("/")[0],
-        device=context.device,
-        dtype="bf16",
-        context=CONTEXT,
-        kernels="unfused",
-    )
+    name, way = case.split("/")
+    model = _loaded(name, KERNELS[way], context)
     weights = load_weights(open_checkpoint(model.path), "bf16", lambda array: array)
     rivals = _rivals(model, weights)
+    runners = {"ours": model.runner}
+    if way == "token-kernel":
+        runners["unfused"] = _loaded(name, "unfused", context).runner
     drawn = np.random.default_rng(context.seed).integers(0, model.config.vocabulary, PROMPT)
     ids = [int(item) for item in drawn]
     row = Row(case, "ms", "lower", limit="read", rounds=ROUNDS)
@@ -60,7 +62,7 @@ def measure(case: str, context: Context) -> Row:
     if bad := [name for name, error in errors.items() if error > TOLERANCE]:
         row.status, row.note = "rival_failed", f"{bad[0]}: logits off by {errors[bad[0]]:.3g}"
         return row
-    samples = alternate(_contestants(model, rivals, ids), ROUNDS)
+    samples = alternate(_contestants(runners, rivals, ids), ROUNDS)
     row.clock_mhz = machine.clock_mhz()
     row.ours, row.spread = summary(samples.pop("ours"))
     row.rivals = {name: summary(values)[0] for name, values in samples.items()}
@@ -70,6 +72,10 @@ def measure(case: str, context: Context) -> Row:
     row.of_limit = round(moved / rate * 1e3 / row.ours, 4)
     row.extra = {"bytes": moved, "launches": model.runner.launches_a_token, "graphs": 1}
     return row
+
+
+def _loaded(name: str, kernels: str, context: Context) -> Model:
+    return load(name, device=context.device, dtype="bf16", context=CONTEXT, kernels=kernels)
 
 
 def _rivals(model: Model, weights: Weights) -> dict[str, Any]:
@@ -84,7 +90,7 @@ def _rivals(model: Model, weights: Weights) -> dict[str, Any]:
     return made
 
 
-def _contestants(model: Model, rivals: dict[str, Any], ids: list[int]) -> dict[str, Any]:
+def _contestants(runners: dict[str, Any], rivals: dict[str, Any], ids: list[int]) -> dict[str, Any]:
     """Functions that run a stretch from position PROMPT on and return milliseconds a token."""
 
     def stretch(feed: Any, step: Any, wait: Any) -> float:
@@ -99,10 +105,11 @@ def _contestants(model: Model, rivals: dict[str, Any], ids: list[int]) -> dict[s
 
         return 1e3 * seconds(run) / STRETCH
 
-    runner = model.runner
-    found = {
-        "ours": lambda: stretch(lambda: runner.feed(ids), runner.advance_unseen, runner.synchronise)
-    }
+    found = {}
+    for name, runner in runners.items():
+        found[name] = lambda runner=runner: stretch(
+            lambda: runner.feed(ids), runner.advance_unseen, runner.synchronise
+        )
     for name, rival in rivals.items():
         found[name] = lambda rival=rival: stretch(lambda: rival.feed(ids), rival.step, rival.wait)
     return found
