@@ -40,6 +40,10 @@ def run_suite(
     limits: dict[str, Any] = {}
     rows: list[dict[str, Any]] = []
     cases = [case for case in suite.cases(where) if chosen(case, only)]
+    if hasattr(suite, "prepare"):
+        before = time.time()
+        suite.prepare(cases, where)
+        tell(f"{name}: prepared in {time.time() - before:.1f} s")
     parts = [cases] if getattr(suite, "TOGETHER", False) else [[case] for case in cases]
     for row, more in (
         answer for part in parts for answer in run_cases(name, part, where, seed, suite.LIMIT_S)

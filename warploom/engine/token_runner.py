@@ -56,6 +56,11 @@ def _size(place: Place) -> tuple[int, int]:
     return (place.multiprocessors, 0) if place.is_gpu else _SIMULATED
 
 
+def plan_of(config: ModelConfig, place: Place) -> token.Plan:
+    """How a model is dealt to the blocks of a device."""
+    return token.make(shape_of(config), *_size(place))
+
+
 @dataclass(frozen=True, slots=True)
 class Packed:
     """A model's weights on a device in the order of a plan."""
@@ -68,8 +73,7 @@ def pack(
     config: ModelConfig, held: Weights, place: Place, dtype: str, progress: Progress | None = None
 ) -> Packed:
     """Brings weights of the host to a device and packs them there, a layer at a time."""
-    shape = shape_of(config)
-    plan = token.make(shape, *_size(place))
+    plan = plan_of(config, place)
     packed = place.empty((plan.total_steps, plan.step_elements), DTYPES[dtype])
     for number, layer in enumerate(held.layers):
         for name, matrix in zip(
@@ -79,11 +83,16 @@ def pack(
         if progress:
             progress(number + 1, len(held.layers) + 1)
     token.packing.pack(plan, plan.head, place.put(held.head), packed)
-    vectors = {name: place.put(array) for name, array in _vectors(held).items()}
-    weights = token.Weights(packed=packed, embedding=place.put(held.embedding), **vectors)
+    weights = arranged(held, packed, place)
     if progress:
         progress(len(held.layers) + 1, len(held.layers) + 1)
     return Packed(plan, weights)
+
+
+def arranged(held: Weights, packed: Any, place: Place) -> token.Weights:
+    """Packed matrices, and the rest of the weights beside them."""
+    vectors = {name: place.put(array) for name, array in _vectors(held).items()}
+    return token.Weights(packed=packed, embedding=place.put(held.embedding), **vectors)
 
 
 def _vectors(held: Weights) -> dict[str, np.ndarray]:
@@ -315,7 +324,7 @@ def cache_shape(config: ModelConfig, context: int) -> tuple[int, ...]:
 def sizes(config: ModelConfig, place: Place, dtype: str, context: int, rounds: int = 1) -> Sizes:
     """Bytes that the kernel needs for a model: packed weights, cache, and what lies between
     phases."""
-    plan = token.make(shape_of(config), *_size(place))
+    plan = plan_of(config, place)
     size = np.dtype(DTYPES[dtype]).itemsize
     table = config.vocabulary * config.hidden
     vectors = 4 * (config.parameters - _in_matrices(config))

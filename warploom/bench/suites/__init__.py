@@ -4,6 +4,7 @@
 - `LIMIT_S`: seconds after which a case counts as hung;
 - `cases(device)`: the names of its rows, in the order of the file;
 - `measure(case, context)`: one row, called in a process of its own;
+- `prepare(cases, device)`, if it is there: called once before the first case;
 - `TOGETHER`, if it is there and true: cases share a process until one of them fails.
 """
 

@@ -10,8 +10,11 @@ of one). The limit is one read of the same weights and caches, in the same round
 import gc
 import importlib
 import math
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -58,6 +61,23 @@ def cases(device: str) -> list[str]:
         if name in _LONG:
             found.append(f"{name}/ctx{_LONG[name]}/b1")
     return found
+
+
+def prepare(cases: Sequence[str], device: str) -> None:
+    """Compiles what the cases launch into the cache on disk, in processes beside each other: one
+    after the other, that would take longer than all that is measured."""
+    if device == "sim":
+        return
+    jobs = [["token", case] for case in cases]
+    jobs += [["unfused", name] for name in dict.fromkeys(case.split("/")[0] for case in cases)]
+    command = [sys.executable, "-m", "warploom.bench.decode_compile", "--device", device]
+
+    def run(job: list[str]) -> None:
+        # What cannot be compiled is reported by its row.
+        subprocess.run([*command, *job], cwd=machine.ROOT, capture_output=True, check=False)
+
+    with ThreadPoolExecutor(machine.cores()) as pool:
+        list(pool.map(run, jobs))
 
 
 def measure(case: str, context: Context) -> Row:
@@ -134,6 +154,25 @@ def _random(place: Place, seed: int) -> Random:
     return made.TorchRandom(seed, f"cuda:{place.name.removeprefix('gpu:')}")
 
 
+def launch_of(config: ModelConfig, model: Held, count: int) -> tuple[Any, Any]:
+    """Cache, columns and workspace of `count` sequences, and the launch of a token of each."""
+    place, packed = model.place, model.packed
+    pages = config.context // PAGE
+    shape = (config.layers, count * pages, PAGE, config.kv_heads, config.head_dim)
+    cache = token.Cache(
+        keys=model.random.matrix(*shape, scale=decode_models.KEYS),
+        values=model.random.matrix(*shape),
+        pages=place.put(np.arange(count * pages, dtype=np.int32).reshape(count, pages)),
+    )
+    columns = token.Columns(*(place.put(np.arange(count, dtype=np.int32)) for _ in range(3)))
+    work = token.Workspace.make(packed.plan, count, config.context, place.zeros)
+    made = token.call(
+        packed.plan, packed.weights, cache, columns, work,
+        eps=config.norm_eps, scale=config.scale,
+    )  # fmt: skip
+    return (cache, columns, work), made
+
+
 @dataclass
 class Ours:
     """A model in the token kernel, `count` sequences that have STRETCH tokens left."""
@@ -149,21 +188,8 @@ class Ours:
     @classmethod
     def make(cls, config: ModelConfig, model: Held, count: int) -> "Ours":
         """Full caches on the device of the weights."""
-        place, packed = model.place, model.packed
-        pages = config.context // PAGE
-        shape = (config.layers, count * pages, PAGE, config.kv_heads, config.head_dim)
-        cache = token.Cache(
-            keys=model.random.matrix(*shape, scale=decode_models.KEYS),
-            values=model.random.matrix(*shape),
-            pages=place.put(np.arange(count * pages, dtype=np.int32).reshape(count, pages)),
-        )
-        columns = token.Columns(*(place.put(np.arange(count, dtype=np.int32)) for _ in range(3)))
-        work = token.Workspace.make(packed.plan, count, config.context, place.zeros)
-        made = token.call(
-            packed.plan, packed.weights, cache, columns, work,
-            eps=config.norm_eps, scale=config.scale,
-        )  # fmt: skip
-        launch = made.launcher.bound(*made.args, **made.kwargs)
+        (cache, columns, work), call = launch_of(config, model, count)
+        launch = call.launcher.bound(*call.args, **call.kwargs)
         return cls(config, model, cache, columns, work, launch)
 
     @property

@@ -1,0 +1,77 @@
+"""Compiles the launches of a row of suite `decode` into the cache on disk: python -m
+warploom.bench.decode_compile --device gpu token CASE, or … unfused MODEL
+
+`token` needs no memory of the GPU: only the classes of arrays count. `unfused` runs one layer.
+"""
+
+import argparse
+import importlib
+import sys
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from warploom.bench import decode_models
+from warploom.bench.suites import decode
+from warploom.engine.place import Place, choose
+from warploom.engine.runner import Runner
+from warploom.engine.token_runner import PAGE, Packed, arranged, plan_of
+from warploom.engine.weights import DTYPES, moved
+from warploom.runtime import compile as compiler
+from warploom.runtime import places
+from warploom.runtime.variant import target_for
+
+SIM = Place("sim")
+
+
+class Blank:
+    """Arrays that nobody reads or writes: their memory is never touched."""
+
+    def matrix(self, *shape: int, scale: float = 1.0) -> Any:
+        """A bf16 array."""
+        return np.empty(shape, decode_models.BF16)
+
+
+def request_of(case: str, blocks_of: Place) -> compiler.Request:
+    """What the launch of a row is compiled from, for as many blocks as a device has."""
+    name, length, batch = case.split("/")
+    config = decode_models.config_of(name, int(length.removeprefix("ctx")))
+    weights = decode_models.weights_of(config, Blank(), 0)
+    plan = plan_of(config, blocks_of)
+    packed = np.empty((plan.total_steps, plan.step_elements), DTYPES["bf16"])
+    held = Packed(plan, arranged(weights, packed, SIM))
+    model = decode.Held(name, SIM, 0, Blank(), weights, held)
+    return decode.launch_of(config, model, int(batch.removeprefix("b")))[1].request
+
+
+def unfused(name: str, place: Place) -> None:
+    """Launch every kernel that a token of a model takes."""
+    made = importlib.import_module("warploom.bench.rivals.torch_weights")
+    random = made.TorchRandom(0, f"cuda:{places.gpu_number(place.name)}")
+    config = replace(decode_models.config_of(name, PAGE), layers=1)
+    weights = moved(decode_models.weights_of(config, random, 0), place.put)
+    runner = Runner(config, weights, place, "bf16", PAGE)
+    runner.go_on(0, 0)
+    runner.advance_unseen()
+    runner.synchronise()
+
+
+def main() -> int:
+    """Compile what is asked for."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("what", choices=("token", "unfused"))
+    parser.add_argument("name")
+    parser.add_argument("--device", required=True)
+    options = parser.parse_args()
+    place = choose(options.device)
+    if options.what == "unfused":
+        unfused(options.name, place)
+    else:
+        target = target_for(places.gpu_number(place.name))
+        compiler.gpu_image(request_of(options.name, place), target)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
