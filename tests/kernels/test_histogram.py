@@ -7,7 +7,6 @@ from warploom.base.errors import LaunchError, ShapeError
 from warploom.kernels import histogram
 from warploom.kernels.histogram import kernel, reference
 
-
 SHAPES = [(length, bins) for length in (0, 1, 255, 4096, 4097) for bins in (1, 64, 300, 4096)]
 
 
