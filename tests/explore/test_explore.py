@@ -8,6 +8,7 @@ import pytest
 
 import warploom as wl
 from tests.explore.instances import SMALL, by_hand, handed, in_turn, ring, ring_gemm
+from tests.sim.test_control import never
 from warploom.cli.__main__ import main
 from warploom.runtime.findings import EXPLORED, Findings
 
@@ -103,6 +104,13 @@ def test_too_large(golden):
     held = found.bounds["explore"]
     assert (held["complete"], held["states"]) == (False, 10)
     golden(report(found, "K002"))
+
+
+def test_a_loop_that_does_not_end(monkeypatch: pytest.MonkeyPatch):
+    """It is told, as by a checked run, and the exploration ends."""
+    monkeypatch.setattr("warploom.sim.machine._MOST_CHECKED_TRIPS", 100)
+    found = never.launch(1).call(np.zeros(1, np.int32)).explore()
+    assert [f.code for f in found] == ["D002"]
 
 
 def test_findings_say_that_they_were_explored():
