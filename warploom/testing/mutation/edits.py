@@ -21,6 +21,7 @@ from warploom.ir.ops import (
     cluster,
     control,
     cp_async,
+    descriptor,
     flagged,
     flags,
     global_memory,
@@ -321,7 +322,7 @@ _BARRIERS = (mbarrier.Wait, mbarrier.Test, mbarrier.Arrive, mbarrier.Expect, cp_
 _LOADS = (tma.LoadBox, bulk.LoadBytes)
 _SENDS = (remote.SendGroups, remote.CopyBytes)
 _GROUPS = (wgmma.WaitGroup, wgmma.Drain, tma.Wait, cp_async.Wait)
-_FENCES = (sync.FenceAsync, sync.Fence, sync.FenceBarrierInit, wgmma.Fence)
+_FENCES = (sync.FenceAsync, sync.Fence, sync.FenceBarrierInit, wgmma.Fence, descriptor.Acquire)
 _ARRIVALS = (mbarrier.Arrive, cluster.Arrive)
 _THREADS = (sync.Barrier, sync.Arrive)
 _SCOPED = (mbarrier.Wait, sync.Fence, flags.Post, flags.Poll, global_memory.Atomic)
