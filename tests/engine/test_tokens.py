@@ -17,7 +17,7 @@ from warploom.engine.place import Place
 from warploom.engine.pull import pull
 from warploom.engine.reference import forward
 from warploom.engine.registry import KNOWN, KnownModel, locate
-from warploom.engine.weights import load_weights
+from warploom.engine.weights import Weights, load_weights
 
 pytestmark = pytest.mark.model
 
@@ -29,6 +29,8 @@ NAMES = [row["prompt"] for row in ROWS]
 NAME = "smollm2-135m"
 # The sums of two float32 computations differ by about this much in the largest logits.
 ROUNDING = 2e-3
+# The median error of bf16, of the norm of a position's logits (`test_logits.py`).
+BF16 = 1.2e-2
 
 
 @pytest.fixture(scope="module")
@@ -110,3 +112,41 @@ def test_all_prompts_in_full_on_the_simulator(sim: Model, row: dict) -> None:
 @pytest.mark.parametrize("row", ROWS, ids=NAMES)
 def test_all_prompts_in_full_on_the_gpu(gpu: Model, row: dict) -> None:
     check(gpu, row)
+
+
+@pytest.fixture(scope="module")
+def one_launch(checkpoint: Checkpoint) -> Model:
+    model = load(checkpoint.path, device="gpu")
+    assert (model.kernels, model.dtype) == ("token", "bf16")
+    return model
+
+
+@pytest.fixture(scope="module")
+def exact(checkpoint: Checkpoint) -> Weights:
+    return load_weights(checkpoint, "f32", lambda array: array)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("row", ROWS, ids=NAMES)
+def test_one_launch_a_token_says_the_same_where_the_gap_is_clear(
+    one_launch: Model, checkpoint: Checkpoint, exact: Weights, row: dict
+) -> None:
+    """Greedy in bf16, whichever number of tokens a launch computes; the float32 model decides
+    where its two largest logits lie further apart than bf16 errs."""
+    ids, wanted = row["prompt_ids"] + row["ids"], row["ids"]
+    truth = forward(checkpoint.config, exact, ids, last=len(wanted) + 1)[:-1]
+    top = np.sort(truth, axis=1)
+    error = BF16 * np.linalg.norm(truth, axis=1) / np.sqrt(truth.shape[1])
+    clear = top[:, -1] - top[:, -2] > 6 * error
+    assert clear.mean() > 0.6
+    found = one_launch.logits(ids[:-1], last=len(wanted)).argmax(axis=1)
+    assert (found == wanted)[clear].all()
+    answers = []
+    for count in (1, 8):
+        generation = one_launch.generate(row["prompt"], max_new_tokens=32, tokens_per_launch=count)
+        answers.append([piece.id for piece in generation])
+    assert answers[0] == answers[1]
+    for token, right, decided in zip(answers[0], wanted, clear, strict=False):
+        if token != right:
+            assert not decided
+            break  # from here on it is another text

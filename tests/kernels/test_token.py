@@ -19,7 +19,11 @@ NEAR, MEDIAN = 1e-2, 1e-5
 
 
 NEOX = replace(SMALL, kv_heads=4, rotary_dim=8, parallel=True, gated=False, layers=3)
-FAMILIES = {"llama": model, "neox": lambda: model(NEOX, biases=True)}
+FAMILIES = {
+    "llama": model,
+    "qwen3": lambda: model(norms=True),
+    "neox": lambda: model(NEOX, biases=True),
+}
 
 
 def some(count: int, seed: int = 0, vocabulary: int = SMALL.vocabulary) -> list[int]:
@@ -58,6 +62,21 @@ def test_each_layer(device, layers: int) -> None:
     run = machine(device, made).holding([ids[:-1]])
     run.run(ids[-1:], [8], [0], head=False)
     assert error(run.stream(1)[0], forward(made, ids, short=True).streams[-1][-1]) < NEAR
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen3", pytest.param("neox", marks=pytest.mark.slow)])
+def test_keys_and_values_of_each_layer(device, family: str) -> None:
+    """They are made of what the layer before has left."""
+    made = FAMILIES[family]()
+    ids = some(18)
+    run = machine(device, made).holding([ids[:-1]])
+    run.run(ids[-1:], [17], [0])
+    wanted = forward(made, ids, short=True)
+    page = device.get(run.cache.pages)[0, 1]
+    for cache, rows in ((run.cache.keys, wanted.keys), (run.cache.values, wanted.values)):
+        held = np.array(device.get(cache)).astype(np.float32)
+        for layer in range(made.shape.layers):
+            assert error(held[layer, page, 1], rows[layer][-1]) < NEAR, f"layer {layer}"
 
 
 def test_a_batch_is_its_rows(device) -> None:
@@ -218,11 +237,13 @@ def test_blocks_and_warps(device, blocks: int, warps: int) -> None:
 
 @pytest.mark.parametrize("page", [pytest.param(4, marks=pytest.mark.slow), 64])
 def test_pages(device, page: int) -> None:
+    """Positions around the ends of pages; the variant is the same for all."""
     made = model()
-    ids = some(50)
-    run = machine(device, made, page=page).holding([ids[:-1]])
-    logits, _ = run.run(ids[-1:], [49], [0])
-    assert error(logits[0], forward(made, ids, short=True).logits[-1]) < NEAR
+    for length in (page - 1, page, page + 1, 2 * page):
+        ids = some(length)
+        run = machine(device, made, page=page, context=128).holding([ids[:-1]])
+        logits, _ = run.run(ids[-1:], [length - 1], [0])
+        assert error(logits[0], forward(made, ids, short=True).logits[-1]) < NEAR
 
 
 def test_the_largest_logit_is_the_first(device) -> None:
