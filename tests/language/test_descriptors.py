@@ -203,7 +203,7 @@ def no_room(x: wl.Tensor, n: wl.i32, HOW: wl.const):
     if HOW == "dtype":
         wl.descriptors(x, wl.shared((16, 64), wl.f16))
     if HOW == "view":
-        wl.descriptors(x, tile[wl.ds(0, 8), :])
+        wl.descriptors(x, tile.T)
     if HOW == "rows":
         wl.descriptors(x.rows(0, n), tile)
     if HOW == "index":
@@ -273,6 +273,55 @@ def test_refused(kernel, how, golden):
     with pytest.raises(wl.CompileError) as refused:
         kernel[1](np.zeros(4096, np.float32), 16, how)
     golden(str(refused.value), how)
+
+
+@wl.kernel
+def shared_out(x: wl.Tensor, y: wl.Tensor, starts: wl.Tensor):
+    """Each block of a cluster of two brings half of the rows of every part to both."""
+    tile = wl.shared((32, 64), wl.bf16, slots=2)
+    full, empty = wl.barrier(2), wl.barrier(2, arrivals=2)
+    made = wl.descriptors(x, tile[0][wl.ds(0, 16), :], 3)
+    rank = wl.cluster_rank()
+    n = starts.shape[0]
+    with wl.roles():
+        with wl.role("load", warps=1):
+            for i in wl.range(n):
+                slot = i % 2
+                part = made[i % 3]
+                part.make(wl.load(starts[i]), (30, 64), (64, 1))
+                empty[slot].wait(i // 2 % 2 ^ 1)
+                with wl.one_thread():
+                    full[slot].expect(32 * 64 * 2)
+                    rows = part[wl.ds(rank * 16, 16), wl.ds(0, 64)]
+                    there = tile[slot][wl.ds(rank * 16, 16), :]
+                    wl.copy_async(rows, there, full[slot], multicast=3)
+        with wl.role("use", warps=4):
+            for i in wl.range(n):
+                slot = i % 2
+                full[slot].wait(i // 2 % 2)
+                wl.store(y[rank, i, wl.ds(0, 32), wl.ds(0, 64)], tile[slot].load())
+                wl.fence_async()
+                for other in wl.unroll(2):
+                    empty[slot].on(other).arrive()
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 5])
+def test_one_part_for_all_blocks_of_a_cluster(device, n):
+    x = (np.arange(8192) % 251).astype(BY_NAME["bf16"].numpy)
+    starts = np.arange(n, dtype=np.int32) * 72
+    y = device.put(np.zeros((2, n, 32, 64), x.dtype))
+    shared_out.launch(2, cluster=2)(device.put(x), y, device.put(starts))
+    expected = np.zeros((n, 32, 64), x.dtype)
+    for i, start in enumerate(starts):
+        expected[i, :30] = x[start : start + 30 * 64].reshape(30, 64)
+    assert np.array_equal(device.get(y), [expected, expected])
+
+
+def test_a_cluster_is_clean_on_every_schedule():
+    x, y = np.zeros(8192, BY_NAME["bf16"].numpy), np.zeros((2, 5, 32, 64), BY_NAME["bf16"].numpy)
+    starts = np.arange(5, dtype=np.int32) * 72
+    findings = shared_out.launch(2, cluster=2).check(x, y, starts, seeds=8)
+    assert findings.clean, findings.text()
 
 
 @wl.kernel

@@ -201,15 +201,20 @@ class MadeWindow(Handle):
     def check(self, tile: Shared | None) -> None:
         """Refuse a copy that is not of the boxes that the descriptor was made for."""
         like = self.made.owner.tile
-        kinds = like.type, (like if tile is None else tile).type
-        one, other = ((k.shape, k.layout, k.order, k.dtype) for k in kinds)
-        if self.sizes != like.shape or one != other:
+        fits = tile is None or _boxes(like.type) == _boxes(tile.type)
+        if self.sizes != like.shape or not fits:
             raise Refused(
                 "T005",
                 f"the descriptor is for boxes of {like!r}",
                 notes=(repr(self), *(() if tile is None else (f"the copy is of {tile!r}",))),
                 hint="make descriptors for this tile, `wl.descriptors(x, tile)`",
             )
+
+
+def _boxes(kind: SharedTile) -> tuple[object, ...]:
+    """What tiles have in common that are copied in the same boxes."""
+    layout = kind.layout
+    return kind.dtype, kind.shape, kind.order, layout.swizzle, layout.panel_columns
 
 
 def _off_unit(argument: str, what: str) -> Refused:
@@ -253,12 +258,12 @@ def _check_tile(tensor: Tensor, tile: Any) -> SharedTile:
             f"{tile!r} does not fit {core.with_article(tensor.dtype)} tensor",
             argument="tile",
         )
-    if kind.order != tuple(range(len(kind.shape))) or kind.shape != kind.layout.shape:
+    if kind.order != tuple(range(len(kind.shape))):
         raise Refused(
             "L010",
-            "the tile of a descriptor is a whole one, as `wl.shared` gave it",
+            "the boxes of a turned tile are those of the tile as it is stored",
             argument="tile",
-            hint="describe the tile itself, and use its `.T` or parts where it is read",
+            hint="describe the tile itself, and use its `.T` where it is read",
         )
     if len(kind.shape) > descriptor.MOST_AXES:
         raise Refused(
@@ -277,7 +282,8 @@ def descriptors(tensor: Tensor, tile: Shared, count: int = 1) -> Descriptors:
     group, say, whose sizes lie in a table. `wl.copy_async(d[i][wl.ds(m, BM), wl.ds(k, BK)], tile)`
     then copies as by those that a launch makes for windows of its arguments.
 
-    `tile` gives the boxes: every copy by them is of a tile of its shape and swizzle.
+    `tile` gives the boxes: every copy by them is of a tile (or of rows of one) of its shape and
+    swizzle.
 
     In a pipe of S stages that one role fills, S + 1 descriptors taken in turn need no wait: when
     one is made again, the copies that used it are done, if each was used.

@@ -296,7 +296,8 @@ def _done(site: Site, does: Does) -> str:
 def _where(problem: Problem, piece: Piece | None) -> tuple[str, str]:
     """The buffer or tensor, and the element, in words."""
     assert piece is not None
-    if problem.site is not None and isinstance(problem.site.op, descriptor.Write):
+    sites = (problem.site, problem.other)
+    if any(isinstance(getattr(s, "op", None), descriptor.Write) for s in sites):
         return "a descriptor", f"row {piece.byte(problem.facts['cell']) // 128} of `{piece.name}`"
     if piece.state is None:
         at = piece.byte(problem.facts["cell"])
