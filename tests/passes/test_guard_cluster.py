@@ -69,6 +69,26 @@ def test_what_stands_at_the_end_already_is_not_repeated():
 
 
 @wl.kernel
+def hands_over(y: wl.Tensor):
+    tile, came = wl.shared((1, 32), wl.i32), wl.barrier()
+    with wl.one_thread():
+        came.expect(32 * 4)
+    mine = wl.arange(32)[None, :] + wl.cluster_rank()
+    wl.store_async(tile.on((wl.cluster_rank() + 1) % wl.cluster_size()), mine, came)
+    came.wait(0)
+    wl.store(y[wl.ds(wl.program_id(0), 1), wl.ds(0, 32)], tile.load())
+
+
+def test_who_waits_for_what_is_sent_need_not_wait_for_the_senders():
+    """Bytes are over when they are waited for; a barrier of the cluster says nothing of them."""
+    y = np.zeros((4, 32), np.int32)
+    call = hands_over.launch(4, cluster=4).call(y)
+    assert [op.ordered for op in syncs(machine(call))] == [False]
+    assert call.check().clean
+    assert y[:, 0].tolist() == [3, 0, 1, 2]
+
+
+@wl.kernel
 def ends_by_itself(y: wl.Tensor):
     done = wl.barrier(1, arrivals=wl.cluster_size())
     for rank in wl.unroll(wl.cluster_size()):

@@ -14,16 +14,17 @@ from tests.kernels.test_examples import STEPS, load
 from warploom.cli.__main__ import main
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import REGISTRY, Stage
-from warploom.ir.ops import mbarrier, wgmma
+from warploom.ir.ops import mbarrier, remote, sync, wgmma
 from warploom.ir.printer import print_kernel
 from warploom.ir.verifier import verify_kernel
 from warploom.kernels.gemm.kernel import gemm
 from warploom.testing.mutation import edits, library, run
 from warploom.testing.mutation.edits import EDITS, LEFT_OUT
-from warploom.testing.mutation.mutants import altered, mutants_of
+from warploom.testing.mutation.mutants import altered, altered_around, mutants_of
 from warploom.testing.mutation.report import text
 from warploom.testing.mutation.score import CAUGHT, EQUIVALENT, SURVIVED, UNREACHED, Score, scored
 from warploom.testing.mutation.trials import Trial
+from warploom.testing.mutation.weaker import Less, Weaker
 
 HAZARDS = Path(__file__).parents[1] / "hazards"
 
@@ -154,6 +155,79 @@ def test_an_equivalent_mutant_names_the_other_edge():
         assert verdict.other is not None
         assert verdict.other.label == "without `wgmma.drain`"
         assert verdict.shown == "M014"
+
+
+@pytest.fixture(scope="module")
+def reduced() -> Trial:
+    return trial("all-reduce/3")
+
+
+def weakened(trial: Trial, kind: type, less: Less, *mutants) -> set[str]:
+    """Codes of what is found where the operations of a kind do less."""
+    numbers = [i for i, op in enumerate(walk(trial.kernel.body)) if isinstance(op, kind)]
+    kernel, ops = altered_around(trial.kernel, numbers, *mutants)
+    return {f.code for f in trial.run(kernel, first=False, weaker=Weaker(ops, less)).findings}
+
+
+def test_a_wait_that_keeps_to_itself_what_it_learns(reduced: Trial):
+    """The rounds go on as they were, and their data race."""
+    assert weakened(reduced, mbarrier.Wait, Less.HEARS) == {"R101", "M031"}
+    dropped = mutant(reduced.kernel, "drop-wait", mbarrier.Wait).of(reduced.kernel)
+    assert "U101" in {f.code for f in reduced.run(dropped, first=False).findings}
+
+
+def test_sends_that_tell_of_the_first_warp_only(reduced: Trial):
+    """Each warp's store says what it has read itself; so the barrier before is not needed."""
+    meeting = mutant(reduced.kernel, "drop-barrier", sync.Barrier)
+    assert "all warps, then one thread" in meeting.text
+    assert not reduced.run(meeting.of(reduced.kernel)).code
+    assert weakened(reduced, remote.SendGroups, Less.TELLS) == set()
+    assert weakened(reduced, remote.SendGroups, Less.TELLS, meeting) == {"R101"}
+
+
+def test_a_warp_that_is_taken_for_another_behind_a_barrier(reduced: Trial):
+    """What it has stored and now loads itself races then."""
+    assert "R101" in weakened(reduced, sync.Barrier, Less.GOES_ON)
+    assert weakened(reduced, sync.Barrier, Less.HEARS) == set()
+
+
+def test_what_stands_in_for_the_barriers_of_a_collective(reduced: Trial):
+    score = scored([reduced])
+    assert score.of(SURVIVED) == []
+    same = [(v.mutant.text, v.other) for v in score.of(EQUIVALENT)]
+    told = {(text.partition(" (")[2][:9], other.label) for text, other in same if other}
+    assert told == {
+        ("all warps", "where `remote.send_groups` tells of the first warp only"),
+        ("write of ", "without the program order of each warp across it"),
+    }
+
+
+def test_a_wait_that_does_not_reach_the_peers_is_found(reduced: Trial):
+    """What they send comes at the scope of the cluster."""
+    narrow = mutant(reduced.kernel, "narrow-scope", mbarrier.Wait)
+    assert narrow.text == "scope block instead of cluster"
+    assert reduced.run(narrow.of(reduced.kernel)).code == "R101"
+
+
+def test_slots_that_nobody_reads_are_only_renamed():
+    made = trial("exchange-beside/25")
+    ops = list(walk(made.kernel.body))
+    others = [m for m in mutants_of(made.kernel) if m.edit.name == "next-slot"]
+    told = {edits.renamed(made.kernel, "next-slot", ops[m.number]) for m in others}
+    assert told == {"slots of `ring` are only renamed: nothing else touches them", ""}
+    full = trial("one/5").kernel
+    assert all(
+        edits.renamed(full, "next-slot", list(walk(full.body))[m.number]) == ""
+        for m in mutants_of(full)
+        if m.edit.name == "next-slot"
+    )
+
+
+def test_a_barrier_that_nothing_comes_to_has_no_mutants():
+    """Rows that threads read: no copy comes to the barriers of their slots."""
+    read, copied = trial("layer-norm/5").kernel, trial("rms-norm/5").kernel
+    counts = [len([m for m in mutants_of(k) if m.edit.name == "count+1"]) for k in (read, copied)]
+    assert counts == [4, 9]
 
 
 def test_a_launch_too_short_lets_mutants_through():
@@ -319,7 +393,7 @@ def test_a_kernel_without_actors_has_no_mutants(capsys: pytest.CaptureFixture[st
         ["x.py:k", "--library"],
         ["x.py:k", "--families", "gemm"],
         ["--library", "--families", "gem"],
-        ["--library", "--mutate", "--families", "norm"],
+        ["--library", "--mutate", "--families", "norms"],
         [RING, "--mutate", "--schedule", "late"],
         [RING, "--mutate", "--score", "1.5"],
         [RING, "--mutate", "--seeds", "0"],
@@ -405,11 +479,14 @@ def test_the_steps_of_the_gemm(path: Path):
     assert score.share >= 0.9, text(score)
 
 
-def test_gemm_is_what_the_list_is_about():
-    assert library.families() == ["gemm"]
-    assert {i.call().kernel.name for i in library.instances("gemm")} >= {
-        gemm.name,
-        "split_gemm",
-        "grouped_rows",
-        "grouped_depth",
-    }
+def test_the_list_has_every_kernel_of_the_library():
+    """Those of which no launch is written by their examples."""
+    listed = {i.call().kernel.name for i in library.instances() if i.altered}
+    assert listed == {kernel.name for _, kernel in library.library_kernels()}
+    names = [i.name for i in library.instances("norm")]
+    assert names == ["rms_norm@default", "layer_norm@default"]
+
+
+def test_what_runs_alone_has_no_mutants():
+    score = run.library_score("norm")
+    assert (score.plain, score.counted) == (["rms_norm", "layer_norm"], 0)

@@ -16,7 +16,7 @@ from warploom.base.dtypes import i32
 from warploom.ir.op import Block
 from warploom.ir.ops import grid as grid_ops
 from warploom.ir.ops import roles as role_ops
-from warploom.language import core
+from warploom.ir.ops.control import If, Yield
 from warploom.language.atomic import atomic_add, atomic_exchange
 from warploom.language.context import Refused, builder, current
 from warploom.language.flag import signal, wait
@@ -60,9 +60,13 @@ class Count:
         waited for the others to have read it."""
         rounds = Scalar(builder().emit(role_ops.Round(ring=self.ring, advances=False), "rounds"))
         chosen = (rounds > 0) & (block_number() == 0)
-        # Outside of the tensor nothing happens.
-        place = Scalar(core.select(chosen.value, self.at, -1))
-        atomic_exchange(_word(self.words, place), self.first + rounds * step)
+        then, orelse = Block(), Block()
+        with builder().inside(then):
+            atomic_exchange(_word(self.words, self.at), self.first + rounds * step)
+        for way in (then, orelse):
+            with builder().inside(way):
+                builder().add(Yield(values=()))
+        builder().add(If(condition=chosen.value, then=then, orelse=orelse))
 
 
 class Gathering:

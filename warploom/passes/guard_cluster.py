@@ -23,6 +23,8 @@ def guard_cluster(kernel: Kernel, target: Target) -> None:
     if not reaches_peers(kernel):
         return
     _meet_at_begin(kernel.body)
+    if not any(_outlasts(op) for op in walk(kernel.body)):
+        return
     last = kernel.body.ops[-2] if len(kernel.body.ops) > 1 else None
     for body in _reaching(last.bodies) if isinstance(last, Split) else (kernel.body,):
         _meet_at_end(body)
@@ -41,6 +43,15 @@ def _by_itself(op: Op) -> bool:
     if isinstance(op, cluster.ArrivePeers):
         return op.steps != (0,)
     return any(isinstance(v.type, RemoteBarrier | RemoteTile) for v in op.operand_values())
+
+
+def _outlasts(op: Op) -> bool:
+    """Whether a peer could end before an operation has reached it. Bytes of a store that is done
+    later are over when the peer has waited for them: no barrier of the cluster says that, and a
+    block that ends without that wait has left its barrier inside a phase."""
+    if isinstance(op, remote.Send):
+        return False
+    return _by_itself(op) or (isinstance(op, tma.Load) and op.multicast is not None)
 
 
 def reaches_peers(kernel: Kernel) -> bool:

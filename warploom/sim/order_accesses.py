@@ -56,12 +56,12 @@ def load(t: Translator, op: tma.LoadBox | bulk.LoadBytes, step: Step) -> Step:
     return run
 
 
-def book_load(m: Batch, op: Op, load: Load, thread: int, chunks: Any) -> Agent:
+def book_load(m: Batch, op: Op, load: Load, thread: int, chunks: Any, peer: bool = False) -> Agent:
     """A load is under way from here on, and with it its write to shared memory (None: there is
-    none, after a finding)."""
+    none, after a finding). `peer`: it comes from the shared memory of another block."""
     booking, site = m.state.booking, Site.here(m, op)
     engine, piece = booking.engine, booking.shared(load.block)
-    agent = engine.begin_copy(thread)
+    agent = engine.begin_copy(thread, peer)
     if chunks is not None:
         cells = chunk_cells(chunks, piece)
         engine.copy_access(piece.history, cells, Does.WRITE, agent, thread, site)

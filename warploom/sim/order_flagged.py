@@ -16,7 +16,7 @@ from warploom.sim.order.history import Does
 from warploom.sim.order.words import Receipt, WordBook
 from warploom.sim.order_flags import Flag
 from warploom.sim.order_table import before, orders, who_executes
-from warploom.sim.rules.flagged import Sending, Taking, Words, WordsWait
+from warploom.sim.rules.flagged import Access, Sending, Taking, Words, WordsWait
 from warploom.sim.rules.flags import stopped
 from warploom.sim.shadow import written
 
@@ -41,18 +41,24 @@ def _by_warp(m: Batch, words: Words, who: str) -> list[tuple[int, np.ndarray]]:
     return found
 
 
-def _access(m: Batch, op: Any, words: Words, places: np.ndarray, thread: int) -> list[Any]:
-    """Book the access of one warp to words, which conflicts with ordinary ones; gives the words."""
+def _touch(m: Batch, op: Any, words: Words, places: np.ndarray, thread: int) -> Piece | None:
+    """Book the access of one warp to words, which conflicts with ordinary ones and with those that
+    leave it out; nothing conflicts where nobody writes the tensor (None)."""
     booking, memory = m.state.booking, words.memory
     piece: Piece | None = booking.tensor(memory)
-    # Where nobody writes the tensor, nothing conflicts.
-    start, of = (0, id(memory)) if piece is None else (piece.start, id(piece.history))
     if piece is not None:
         both = np.concatenate([places, places + 1]) if words.long else places
         cells, scope = element_cells(both, memory, piece), SCOPES.index(op.scope)
         booking.engine.access(
             piece.history, cells, Does.REDUCE, thread, Site.here(m, op), scope=scope
         )
+    return piece
+
+
+def _access(m: Batch, op: Any, words: Words, places: np.ndarray, thread: int) -> list[Any]:
+    """The words that one warp accesses."""
+    memory, piece = words.memory, _touch(m, op, words, places, thread)
+    start, of = (0, id(memory)) if piece is None else (piece.start, id(piece.history))
     low, high = words.low(places), words.high(places)
     tags = Words.epoch(high)
     book, made = _book(m), []
@@ -121,8 +127,17 @@ class MeantWords(WordsWait):
 
 @orders(flagged.Look)
 def look(t: Translator, op: flagged.Look, step: Step) -> Step:
-    """What it finds counts only where `flagged.take` says so."""
-    return step
+    """What it finds counts only where `flagged.take` says so, but it reaches as far as it says."""
+    access, who = Access(t, op), who_executes(t)
+
+    def event(s: Slots, m: Batch) -> None:
+        words = access.words(s, m)
+        places = words.places.reshape(-1)
+        for thread, chosen in _by_warp(m, words, who):
+            if chosen.size:
+                _touch(m, op, words, places[chosen], thread)
+
+    return before(step, event)
 
 
 @orders(flagged.Take)

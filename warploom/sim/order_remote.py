@@ -74,7 +74,7 @@ def copy(t: Translator, op: remote.CopyBytes, step: Step) -> Step:
         threads, own = booking.threads(m.actor, who), booking.shared(m.state)
         for number in range(old, len(loads)):
             thread = int(threads[(number - old) % len(threads)])
-            agent = book_load(m, op, loads[number], thread, there)
+            agent = book_load(m, op, loads[number], thread, there, peer=True)
             cells, site = chunk_cells(here, own), Site.here(m, op)
             booking.engine.copy_access(own.history, cells, Does.READ, agent, thread, site)
 

@@ -209,7 +209,7 @@ def wait(t: Translator, op: mbarrier.Wait, step: Step) -> Step:
             waits = MeantWait(m, op, found, s[a], parity)
             waits.book, waits.number = book, number
             yield waits
-        book.acquire(threads, number)
+        book.acquire(threads, number, op.scope == "block")
         if op.takes:
             book.take(m.actor, number, Site.here(m, op))
         booking.waited[m.actor] = Site.here(m, op)
@@ -234,7 +234,7 @@ def test(t: Translator, op: mbarrier.Test, step: Step) -> Step:
         if book.completed(number):
             s[d] = True
             booking.engine.begin_wait(book, threads, parity, Site.here(m, op))
-            book.acquire(threads, number)
+            book.acquire(threads, number, op.scope == "block")
 
     return Resumable(start)
 

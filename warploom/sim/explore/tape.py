@@ -182,7 +182,7 @@ class Tape(Engine):
     ) -> Book:
         clocks = self.clocks
         by = None if thread is None else (int(clocks.own[thread]), clocks.epoch(thread), site)
-        made = TapedBook(clocks, count, name, self.found, by)
+        made = TapedBook(clocks, count, name, self.found, by, *self._home(thread))
         made.tape = self
         made.block = None if thread is None else self.blocks[self._warp_of[int(thread)]]
         self.books[key] = made
@@ -313,9 +313,9 @@ class TapedBook(Book):
         self.tape.begin_bytes(self, thread, size, site, meant)
         return meant
 
-    def acquire(self, threads: np.ndarray, number: int) -> None:
+    def acquire(self, threads: np.ndarray, number: int, near: bool = False) -> None:
         if self.completed(number):
-            super().acquire(threads, number)
+            super().acquire(threads, number, near)
 
 
 class TapedSignal(Signal):

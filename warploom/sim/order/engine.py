@@ -6,8 +6,8 @@ sync joins. Knows neither operations nor reports: `site` is whatever its user wa
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,14 @@ _KINDS = {"order": Kind.RACE, "fence": Kind.FENCE, "scope": Kind.SCOPE, "barrier
 
 Agent = tuple[int, int]
 """A component and the epoch that stands for the agent."""
+
+
+class Flight(NamedTuple):
+    """What a copy under way publishes of its issuer's knowledge; `sender`: the thread that has sent
+    it to a peer, in order."""
+
+    known: np.ndarray
+    sender: int | None
 
 
 class Warps:
@@ -69,18 +77,18 @@ class Engine:
         self.clocks = Clocks(self._live)
         self.books: dict[Hashable, Book] = {}
         self.histories: list[History] = []
-        self.flying: dict[Agent, np.ndarray] = {}  # what it publishes of its issuer's knowledge
+        self.flying: dict[Agent, Flight] = {}
         self._signals: dict[Hashable, Signal] = {}
         self.words = WordBook(self.clocks, found)
         self._products: dict[Hashable, Groups] = {}
         self._copies: dict[int, ThreadCopies] = {}
         self._bulk: dict[int, tuple[Groups, Groups]] = {}
         # What threads learnt of other worlds: component and epoch of the thread, what it learnt.
-        self._learnt: list[tuple[int, int, dict[Engine, np.ndarray]]] = []
+        self.learnt: list[tuple[int, int, dict[Engine, np.ndarray]]] = []
         # By thread: what it knew at its last fence of each scope; what it has read, and how far it
         # reached there, without acquiring it.
         self._fenced: dict[int, dict[int, Knowledge]] = {}
-        self._read: dict[int, list[tuple[Point, Reach]]] = {}
+        self.heard: dict[int, list[tuple[Point, Reach]]] = {}
         self._places: dict[int, Reach] = {}  # of threads
 
     def _live(self) -> Iterator[int]:
@@ -157,18 +165,18 @@ class Engine:
             facts["foreign"] = earlier.world is not self
             self.found(Problem(kind, access.site, earlier.site, history, facts))
 
-    def begin_copy(self, thread: int) -> Agent:
-        """A copy with one destination is issued by a thread."""
-        return self._begin(thread, self.clocks.seen(thread))
+    def begin_copy(self, thread: int, peer: bool = False) -> Agent:
+        """A copy with one destination is issued by a thread; `peer`: out of its block."""
+        return self._begin(thread, Flight(self.clocks.seen(thread), thread if peer else None))
 
     def begin_send(self, thread: int) -> Agent:
         """A store with one destination is issued by a thread, to be done later. Its completion
         says besides that what the thread has read is read."""
-        return self._begin(thread, self.clocks.read(thread))
+        return self._begin(thread, Flight(self.clocks.read(thread), thread))
 
-    def _begin(self, thread: int, known: np.ndarray) -> Agent:
+    def _begin(self, thread: int, flight: Flight) -> Agent:
         agent = self.clocks.agent()
-        self.flying[agent] = known
+        self.flying[agent] = flight
         self.clocks.tick(np.array([thread]))
         return agent
 
@@ -196,7 +204,7 @@ class Engine:
 
     def land(self, agent: Agent, book: Book, phase: int, size: int) -> None:
         """A copy is done, and its bytes count on a barrier."""
-        book.land(phase, size, agent, self.flying.pop(agent))
+        book.land(phase, size, agent, *self.flying.pop(agent))
 
     # ---- atomic operations -----------------------------------------------------------------
 
@@ -210,7 +218,7 @@ class Engine:
         if takes:
             self._learn(thread, list(point.seen_from(reach)))
         else:
-            self._read.setdefault(thread, []).append((point, reach))
+            self.heard.setdefault(thread, []).append((point, reach))
         for within, known in given.items():
             point.add(reach.narrowed(within), known)
 
@@ -233,7 +241,7 @@ class Engine:
                     self.clocks.acquire(threads, known)
         if not acquires:
             for thread in map(int, threads):
-                self._read.setdefault(thread, []).append((point, reach))
+                self.heard.setdefault(thread, []).append((point, reach))
 
     def begin_poll(self, signal: Signal, threads: np.ndarray, target: int, site: Any) -> None:
         """Threads begin to wait until a counter or flag is `target`."""
@@ -244,17 +252,17 @@ class Engine:
     def fence_order(self, threads: np.ndarray, scope: int = GPU) -> None:
         """A fence of memory order, both ways."""
         for thread in map(int, threads):
-            for point, reach in self._read.get(thread, ()):
+            for point, reach in self.heard.get(thread, ()):
                 self._learn(thread, list(point.seen_from(reach.narrowed(scope))))
             if scope >= GPU:
-                self._read.pop(thread, None)  # a wider fence would learn no more
+                self.heard.pop(thread, None)  # a wider fence would learn no more
             self._fenced.setdefault(thread, {})[scope] = self._knowledge(thread)
 
     def _knowledge(self, thread: int) -> Knowledge:
         """What a thread knows of this world and of others."""
         found: Knowledge = {}
         clock = self.clocks.release(np.array([thread]))
-        for component, epoch, learnt in self._learnt:
+        for component, epoch, learnt in self.learnt:
             if entry(clock[CAUSE], component) >= epoch:
                 for world, known in learnt.items():
                     found[world] = joined(found.get(world), known)
@@ -268,12 +276,12 @@ class Engine:
             if self in known:
                 clocks.acquire(np.array([thread]), known[self])
             if others:
-                self._learnt.append((int(clocks.own[thread]), clocks.epoch(thread), others))
+                self.learnt.append((int(clocks.own[thread]), clocks.epoch(thread), others))
 
     def knows_foreign(self, earlier: Access, clock: np.ndarray, row: int) -> bool:
         """Whether one who knows `clock` knows an access of another world, by a row of its
         clocks."""
-        for component, epoch, learnt in self._learnt:
+        for component, epoch, learnt in self.learnt:
             known = learnt.get(earlier.world)
             if known is None or entry(clock[CAUSE], component) < epoch:
                 continue
@@ -289,8 +297,15 @@ class Engine:
         """A barrier is made by a thread, or is there from the start."""
         clocks = self.clocks
         by = None if thread is None else (int(clocks.own[thread]), clocks.epoch(thread), site)
-        made = self.books[key] = Book(clocks, count, name, self.found, by)
+        made = self.books[key] = Book(clocks, count, name, self.found, by, *self._home(thread))
         return made
+
+    def _home(self, thread: int | None) -> tuple[Callable[[int], bool], ...]:
+        """Whether a thread is of the block of the one that makes a barrier, if one does."""
+        if thread is None:
+            return ()
+        places, block = self._places, self._places[thread].block
+        return (lambda other: places[other].block is block,)
 
     def publish(self, threads: np.ndarray) -> None:
         """A fence publishes the barriers that these threads have made, to copies and to peers."""

@@ -7,6 +7,7 @@ arrival means. Serves mbarriers and named barriers; knows neither.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +33,7 @@ class Phase:
         "issued",
         "known",
         "landed",
+        "near",
         "sites",
         "taken",
     )
@@ -47,6 +49,7 @@ class Phase:
         self.carried: list[Any] = []  # sites of what brings its bytes
         self.taken: tuple[Any, Any] | None = None  # who took the item of this phase, and where
         self.known: np.ndarray | None = None  # what all contributions know together
+        self.near: np.ndarray | None = None  # and those of the block; None: there are no others
         self.arrived: np.ndarray | None = None  # what all arrivals have seen
 
     def contribute(self, component: int, epoch: int) -> None:
@@ -54,16 +57,25 @@ class Phase:
         self.components.append(component)
         self.epochs.append(epoch)
 
+    def learn(self, known: np.ndarray, far: bool) -> None:
+        """What a contribution publishes; `far`: it comes from a peer, in order."""
+        if far and self.near is None:
+            self.near = np.zeros((ROWS, 0), np.int32) if self.known is None else self.known.copy()
+        elif not far and self.near is not None:
+            self.near = joined(self.near, known)
+        self.known = joined(self.known, known)
+
 
 class Arrival(NamedTuple):
     """Arrivals of one thread: the phase that they mean, components and epochs that make them, what
-    they publish."""
+    they publish. `far`: in order, from a peer."""
 
     phase: int
     arrivals: int
     made: list[tuple[int, int]]
     known: np.ndarray
     site: Any
+    far: bool = False
 
 
 class Book:
@@ -71,8 +83,8 @@ class Book:
 
     __slots__ = (
         "_found",
+        "_here",
         "_known",
-        "_waited",
         "clocks",
         "count",
         "current",
@@ -80,6 +92,7 @@ class Book:
         "name",
         "phases",
         "published",
+        "waited",
     )
 
     def __init__(
@@ -89,15 +102,17 @@ class Book:
         name: Any,
         found: Found,
         made: tuple[int, int, Any] | None = None,
+        here: Callable[[int], bool] = lambda thread: True,
     ) -> None:
+        """`here` tells whether a thread is of the block that holds it."""
         self.clocks, self.count, self.name = clocks, count, name
         self.made = made  # component, epoch and site of who made it
         self.published = made is None  # to copies and to peers, by a fence
-        self._waited = -1  # the latest phase that somebody has waited for
+        self.waited = -1  # the latest phase that somebody has waited for
         self.current = 0
         self.phases = [Phase()]
         self._known: dict[int, int] = {}
-        self._found = found
+        self._found, self._here = found, here
 
     # ---- meaning ---------------------------------------------------------------------------
 
@@ -182,7 +197,8 @@ class Book:
         known = self.clocks.release(threads)
         if not ordered:
             known = self.clocks.unordered(known)
-        self.come(Arrival(h, total, made, known, site))
+        far = ordered and not self._here(int(threads[0]))
+        self.come(Arrival(h, total, made, known, site, far))
 
     def intend(
         self, thread: int, count: int, site: Any, also: int | None = None, ordered: bool = True
@@ -195,7 +211,7 @@ class Book:
         known = self.clocks.release(threads)
         if not ordered:
             known = self.clocks.unordered(known)
-        return Arrival(h, count, made, known, site)
+        return Arrival(h, count, made, known, site, ordered and not self._here(thread))
 
     def come(self, arrival: Arrival) -> None:
         """Arrivals come."""
@@ -213,7 +229,7 @@ class Book:
         for component, epoch in arrival.made:
             phase.contribute(component, epoch)
         phase.sites.append(site)
-        phase.known = joined(phase.known, arrival.known)
+        phase.learn(arrival.known, arrival.far)
         phase.arrived = joined(phase.arrived, arrival.known[SEEN])
         self._settle()
 
@@ -243,9 +259,12 @@ class Book:
             phase.issued += size
         return h
 
-    def land(self, h: int, size: int, agent: tuple[int, int], issued: np.ndarray) -> None:
+    def land(
+        self, h: int, size: int, agent: tuple[int, int], issued: np.ndarray, sender: int | None
+    ) -> None:
         """Bytes of phase h have come, brought by an agent; `issued` is what it publishes of what
-        its issuer knew."""
+        its issuer knew, `sender` the thread that has sent them (None: the copy engine brings
+        them)."""
         if h < self.current:
             return  # found when they were issued, or when their phase completed
         phase = self.phase(h)
@@ -254,7 +273,7 @@ class Book:
         known = np.zeros((ROWS, max(issued.shape[1], agent[0] + 1)), np.int32)
         known[:, : issued.shape[1]] = issued
         known[: SEEN + 1, agent[0]] = agent[1]
-        phase.known = joined(phase.known, known)
+        phase.learn(known, sender is not None and not self._here(sender))
         if phase.arrivals == self.count and phase.landed > phase.expected:
             self._bytes_wrong(h)
         self._settle()
@@ -334,13 +353,18 @@ class Book:
         """Whether a phase has completed."""
         return number < self.current
 
-    def acquire(self, threads: np.ndarray, number: int) -> None:
-        """Threads have waited for a phase: they know what its contributions knew."""
+    def acquire(self, threads: np.ndarray, number: int, near: bool = False) -> None:
+        """Threads have waited for a phase: they know what its contributions knew; `near`: a wait
+        that reaches the block only sees that those of peers are over."""
         if number >= 0:
-            known = self.phases[number].known
+            phase = self.phases[number]
+            known = phase.known
             assert known is not None
+            if near and phase.near is not None:
+                self.clocks.see(threads, known[SEEN])
+                known = phase.near
             self.clocks.acquire(threads, known)
-            self._waited = max(self._waited, number)
+            self.waited = max(self.waited, number)
 
     # ---- the end ---------------------------------------------------------------------------
 
@@ -368,7 +392,7 @@ class Book:
     def unknown(self, cause: np.ndarray) -> Any:
         """The site of an arrival that one who knows so much does not know to be over; None: all
         are. Somebody has waited for its phase, or it happens before."""
-        for phase in self.phases[self._waited + 1 :]:
+        for phase in self.phases[self.waited + 1 :]:
             for component, epoch in zip(phase.components, phase.epochs, strict=True):
                 if component in self.clocks.threads and entry(cause, component) < epoch:
                     return phase.sites[-1]

@@ -33,6 +33,7 @@ from warploom.ir.ops import (
     tma,
     wgmma,
 )
+from warploom.ir.types import Regs, Scalar
 
 BARRIER_BYTES = 8
 
@@ -94,7 +95,8 @@ def _drop(place: Place) -> str:
         yes = place.put(lambda b: b.const(True, boolean))
         place.swap(op.result, yes)
     place.remove()
-    return f"without `{op.OPCODE}`"
+    why = getattr(op, "why", "")
+    return f"without `{op.OPCODE}`" + f" ({why})" * bool(why)
 
 
 def _announce_nothing(place: Place) -> str:
@@ -104,6 +106,18 @@ def _announce_nothing(place: Place) -> str:
 
 
 # ---- numbers -----------------------------------------------------------------------------------
+
+
+def _arrivals(step: int) -> Change:
+    """Another count of arrivals, of a barrier that something comes to."""
+    change = _number("arrivals", lambda n: n + step, 1)
+
+    def edit(place: Place) -> str:
+        made = _buffer(place.op.barrier)
+        others = (o for o in walk(place.kernel.body) if not isinstance(o, mbarrier.Init))
+        return change(place) if any(made in _about(other) for other in others) else ""
+
+    return edit
 
 
 def _number(name: str, change: Callable[[int], int], least: int) -> Change:
@@ -164,6 +178,26 @@ def _buffer(address: Value) -> shared_memory.BufferOp | None:
     buffer = buffer_behind(address)
     owner = None if buffer is None else buffer.owner
     return owner if isinstance(owner, shared_memory.BufferOp) else None
+
+
+def renamed(kernel: Kernel, edit: str, op: Any) -> str:
+    """Why an edit at an operation only gives other names to what it is about; empty if it does
+    more."""
+    slots = _buffer(op.address) if edit == "next-slot" else None
+    if slots is None:
+        return ""
+    if any(slots in _about(other) for other in walk(kernel.body) if other is not op):
+        return ""
+    return f"slots of `{slots.result.name}` are only renamed: nothing else touches them"
+
+
+def _about(op: Op) -> list[shared_memory.BufferOp]:
+    """The buffers that an operation accesses, or whose barriers it is about."""
+    if isinstance(op, scalar.Binary | shared_memory.Address | cluster.Address):
+        return []
+    values = [v for v in op.operand_values() if not isinstance(v.type, Regs)]
+    owners = (_buffer(v) if isinstance(v.type, Scalar) else v.owner for v in values)
+    return [owner for owner in owners if isinstance(owner, shared_memory.BufferOp)]
 
 
 def _peer(address: Value) -> cluster.Address | None:
@@ -325,7 +359,7 @@ _GROUPS = (wgmma.WaitGroup, wgmma.Drain, tma.Wait, cp_async.Wait)
 _FENCES = (sync.FenceAsync, sync.Fence, sync.FenceBarrierInit, wgmma.Fence, descriptor.Acquire)
 _ARRIVALS = (mbarrier.Arrive, cluster.Arrive)
 _THREADS = (sync.Barrier, sync.Arrive)
-_SCOPED = (mbarrier.Wait, sync.Fence, flags.Post, flags.Poll, global_memory.Atomic)
+_SCOPED = (mbarrier.Wait, mbarrier.Test, sync.Fence, flags.Post, flags.Poll, global_memory.Atomic)
 _SCOPED += (flagged.Put, flagged.Look, flagged.Take)
 
 EDITS: tuple[Edit, ...] = (
@@ -340,8 +374,8 @@ EDITS: tuple[Edit, ...] = (
     Edit("next-slot", _LOADS, _next_slot),
     Edit("next-rank", (cluster.Arrive,), _next_rank),
     Edit("flip-parity", (mbarrier.Wait, mbarrier.Test), _scalar("parity", "xor", 1)),
-    Edit("count+1", (mbarrier.Init,), _number("arrivals", lambda n: n + 1, 1)),
-    Edit("count-1", (mbarrier.Init,), _number("arrivals", lambda n: n - 1, 1)),
+    Edit("count+1", (mbarrier.Init,), _arrivals(1)),
+    Edit("count-1", (mbarrier.Init,), _arrivals(-1)),
     Edit("arrive-twice", _ARRIVALS, _number("count", lambda n: n + 1, 1)),
     Edit("threads+32", _THREADS, _number("threads", lambda n: n + 32, 32)),
     Edit("threads-32", _THREADS, _number("threads", lambda n: n - 32, 32)),

@@ -1,22 +1,30 @@
-"""Small launches of the library's kernels that work in a pipeline, for what shall hold of all of
-them: loops of 0, 1, S - 1, S, S + 1 and more steps, odd and even numbers of tiles. Runs nothing.
+"""Small launches of the library's kernels, for what shall hold of all of them: loops of 0, 1,
+S - 1, S, S + 1 and more steps, odd and even numbers of tiles; of a kernel that is not listed here,
+its examples. Runs nothing.
 """
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import warploom as wl
+from warploom import kernels
 from warploom.base.errors import error
 from warploom.kernels.gemm.grouped.kernel import grouped_depth, grouped_rows
 from warploom.kernels.gemm.kernel import gemm
 from warploom.kernels.gemm.split.kernel import split_gemm
 from warploom.runtime.arrays import SIM
 from warploom.runtime.examples import Make
+from warploom.runtime.jit import Kernel
 from warploom.runtime.launch import Call
+from warploom.testing.mutation import library_blocks
 
+# Kernels whose launches are written here.
+_LISTED = {gemm, split_gemm, grouped_rows, grouped_depth, *library_blocks.KERNELS}
 # The smallest tile of the matrix unit in f16, so that a run takes milliseconds.
 _TILE: dict[str, Any] = {"BM": 64, "BN": 16, "BK": 16, "EN": 8, "STAGES": 2, "MATH": 1}
 
@@ -150,20 +158,39 @@ def _forms() -> Iterator[tuple[str, str, Callable[[Make], Call]]]:
         yield "gemm", f"rows/{steps}", _rows(steps, (0, 64, 64, 128, 170))
     for last in (160, 80, 48, 32):
         yield "gemm", f"depth/{last}", _depth((0, 8, last // 2, last // 2, last))
+    yield from library_blocks.forms()
+    for family, kernel in library_kernels():
+        if kernel not in _LISTED:
+            for name, make in kernel.examples.items():
+                if name != "bench":
+                    yield family, f"{kernel.name}@{name}", make
+
+
+def library_kernels() -> Iterator[tuple[str, Kernel]]:
+    """All kernels of the library, each with its family, in the order of their modules."""
+    seen: set[int] = set()
+    for module in pkgutil.walk_packages(kernels.__path__, f"{kernels.__name__}."):
+        if not module.name.endswith(".kernel"):
+            continue
+        family = module.name.split(".")[2]
+        for value in vars(importlib.import_module(module.name)).values():
+            if isinstance(value, Kernel) and id(value) not in seen:
+                seen.add(id(value))
+                yield family, value
 
 
 def families() -> list[str]:
-    """The families that have such kernels."""
+    """The families of the library."""
     return list(dict.fromkeys(family for family, _, _ in _forms()))
 
 
 def instances(wanted: str = "") -> list[Instance]:
     """The launches of families (separated by commas; all where none is given). Raises LaunchError
-    H021 for one that has none."""
+    H021 for one that there is not."""
     known = families()
     names = [name.strip() for name in wanted.split(",") if name.strip()] or known
     for name in names:
         if name not in known:
-            hint = f"families with pipelined kernels: {', '.join(known)}"
+            hint = f"families: {', '.join(known)}"
             raise error("H021", f"there is no family `{name}`", hint=hint)
     return [Instance(*form) for form in _forms() if form[0] in names]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from warploom.base.diagnostics import Span
@@ -35,12 +35,19 @@ class Mutant:
 
 def altered(kernel: Kernel, *mutants: Mutant) -> Kernel:
     """A kernel with the edits of several mutants of it."""
+    return altered_around(kernel, (), *mutants)[0]
+
+
+def altered_around(
+    kernel: Kernel, numbers: Sequence[int], *mutants: Mutant
+) -> tuple[Kernel, tuple[Op, ...]]:
+    """The same, and what has become of the operations of some numbers."""
     made = clone(kernel)
     places = list(_places(made.body))
     for mutant in mutants:
         block, op = places[mutant.number]
         mutant.edit.change(Place(made, _home(made.body, op, block), op))
-    return made
+    return made, tuple(places[number][1] for number in numbers)
 
 
 def _places(block: Block) -> Iterator[tuple[Block, Op]]:

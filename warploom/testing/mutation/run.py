@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-from warploom import kernels
-from warploom.runtime.jit import Kernel
-from warploom.testing.mutation.library import Instance, families, instances
+from warploom.testing.mutation.library import Instance, families, instances, library_kernels
 from warploom.testing.mutation.report import text
 from warploom.testing.mutation.score import SURVIVED, Score, scored
 from warploom.testing.mutation.trials import Trial
@@ -60,19 +56,6 @@ def selftest_score(
         "false_alarms": len(score.alarms),
         "survived": survived,
     }
-
-
-def library_kernels() -> Iterator[tuple[str, Kernel]]:
-    """All kernels of the library, each with its family, in the order of their modules."""
-    seen: set[int] = set()
-    for module in pkgutil.walk_packages(kernels.__path__, f"{kernels.__name__}."):
-        if not module.name.endswith(".kernel"):
-            continue
-        family = module.name.split(".")[2]
-        for value in vars(importlib.import_module(module.name)).values():
-            if isinstance(value, Kernel) and id(value) not in seen:
-                seen.add(id(value))
-                yield family, value
 
 
 __all__ = [

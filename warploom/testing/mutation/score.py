@@ -16,14 +16,12 @@ from warploom.base.diagnostics import Report, Span
 from warploom.ir.kernel import Kernel
 from warploom.runtime.findings import span_json
 from warploom.sim.translate import Translator
-from warploom.testing.mutation.mutants import Mutant, altered, mutants_of
-from warploom.testing.mutation.trials import Trial, keys
+from warploom.testing.mutation.edits import renamed
+from warploom.testing.mutation.mutants import Mutant, mutants_of
+from warploom.testing.mutation.stand_ins import StandIns
+from warploom.testing.mutation.trials import Trial
 
 CAUGHT, SURVIVED, EQUIVALENT, UNREACHED = "caught", "survived", "equivalent", "unreached"
-# Launches in which pairs of edits are tried.
-_PAIRED = 2
-# Findings about accesses, which an order that is missing explains.
-_ACCESSES = ("R", "M002", "M013", "M014", "M015", "M016", "M031")
 
 
 @dataclass(slots=True)
@@ -143,7 +141,7 @@ class _Group:
         self.kernel, self.until, self.sample = kernel, until, sample
         self.trials = sorted(trials, key=lambda t: (-len(t.reached), t.steps))
         self.mutants = mutants_of(kernel)
-        self._found: dict[tuple[int, int, str], dict[Any, Report]] = {}
+        self.stand_ins = StandIns(kernel, self.trials, self.mutants, self._late)
 
     def into(self, score: Score) -> None:
         """Try all mutants, then look for what stands in for those that survive."""
@@ -159,7 +157,7 @@ class _Group:
             verdicts.append(self._tried(mutant))
         score.left += len(chosen) - len(verdicts)
         for verdict in verdicts:
-            if verdict.status == SURVIVED and verdict.mutant.edit.weakens:
+            if verdict.status == SURVIVED:
                 self._explain(verdict, verdicts)
         score.verdicts += verdicts
 
@@ -184,39 +182,16 @@ class _Group:
                 verdict.note = f"{trial.name} writes something else"
         return verdict
 
-    # ---- the other edge --------------------------------------------------------------------
-
     def _explain(self, verdict: Verdict, verdicts: Sequence[Verdict]) -> None:
-        """Find the operation that orders what the mutant's one does, if there is one."""
+        """Find the edge that orders what the mutant's operation does, if there is one; or show that
+        it does the same under another name."""
+        mutant = verdict.mutant
+        if not mutant.edit.weakens:
+            same = renamed(self.kernel, mutant.edit.name, self.stand_ins.ops[mutant.number])
+            if same:
+                verdict.status, verdict.note = EQUIVALENT, same
+            return
         survivors = [v.mutant for v in verdicts if v.status in (SURVIVED, EQUIVALENT)]
-        drops = [m for m in self.mutants if m.drops and m.edit.weakens]
-        others = [m for m in drops if m.number != verdict.mutant.number]
-        for other in sorted(others, key=lambda m: m not in survivors):
-            if self._late():
-                return
-            shown = self._together(verdict.mutant, other)
-            if shown:
-                verdict.status, verdict.shown = EQUIVALENT, shown
-                verdict.other = other.span
-                return
-
-    def _together(self, mutant: Mutant, other: Mutant) -> str:
-        """The code of a finding that both edits show together and `other` alone does not."""
-        for number, trial in enumerate(self.trials[:_PAIRED]):
-            if not {mutant.number, other.number} <= trial.reached:
-                continue
-            alone = self._alone(number, other)
-            if any(code in ("D001", "M010") for code, _ in alone):
-                continue  # what comes behind is not seen
-            both = trial.run(altered(self.kernel, mutant, other), first=False)
-            for key in keys(both.findings):
-                if key not in alone and key[0].startswith(_ACCESSES):
-                    return key[0]
-        return ""
-
-    def _alone(self, number: int, other: Mutant) -> dict[Any, Report]:
-        key = (number, other.number, other.edit.name)
-        if key not in self._found:
-            outcome = self.trials[number].run(other.of(self.kernel), first=False)
-            self._found[key] = keys(outcome.findings)
-        return self._found[key]
+        found = self.stand_ins.of(mutant, survivors)
+        if found is not None:
+            verdict.status, verdict.other, verdict.shown = EQUIVALENT, found.span, found.shown

@@ -20,6 +20,7 @@ from warploom.runtime.variant import SimVariant
 from warploom.sim.machine import Batch, Slots, Step, sequence
 from warploom.sim.program import Program
 from warploom.sim.translate import Translator
+from warploom.testing.mutation.weaker import Weaker
 
 # How many more operations than the kernel itself a mutant may execute.
 _TIMES, _MORE = 20, 20_000
@@ -43,7 +44,9 @@ class _Watching(Translator):
     def step(self, op: Op) -> Step | None:
         """The step of an operation, behind a look at the run so far."""
         step, watch = super().step(op), self._watch
-        count = watch.executed
+        count, weaker = watch.executed, watch.weaker
+        if step is not None and weaker is not None and op in weaker.ops:
+            step = weaker.step(step)
 
         def look(s: Slots, m: Batch) -> None:
             watch.steps += 1
@@ -59,10 +62,11 @@ class _Watching(Translator):
 @dataclass(slots=True)
 class Watch:
     """What a run has executed, and when it ends early: at its `first` finding, behind `limit`
-    operations (0: never)."""
+    operations (0: never). `weaker`: an operation that orders less."""
 
     first: bool = False
     limit: int = 0
+    weaker: Weaker | None = None
     steps: int = 0
     executed: dict[Op, int] = field(default_factory=dict)
 
@@ -135,11 +139,11 @@ class Trial:
             self.steps = max(self.steps, watch.steps)
         self._after = [array.copy() for array in self._written]
 
-    def run(self, kernel: Kernel, *, first: bool = True) -> Outcome:
+    def run(self, kernel: Kernel, *, first: bool = True, weaker: Weaker | None = None) -> Outcome:
         """Run an altered kernel on all schedules, until one of them shows something."""
         outcome = Outcome([])
         for seed in self.seeds:
-            watch = Watch(first, _TIMES * self.steps + _MORE)
+            watch = Watch(first, _TIMES * self.steps + _MORE, weaker)
             outcome = self._run(kernel, watch, seed)
             if outcome.code or outcome.failure:
                 break
