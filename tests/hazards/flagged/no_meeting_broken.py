@@ -1,6 +1,7 @@
 """Wrong: a warp sends the next round while others of its block still poll for this one."""
 
-# expect: U107 14 15
+# expect: U107 15 16
+# without: sync.barrier 15
 
 import warploom as wl
 
