@@ -365,7 +365,7 @@ NOTED |= {"commit", "retire", "signal", "begin_poll", "begin_look", "exchange"}
 LEFT_ALONE = {"fork", "warp_sync", "fence", "fence_order", "access", "begin_copy", "copy_access"}
 LEFT_ALONE |= {"begin_send", "begin_block", "land", "knows_foreign", "arrive_all", "products"}
 LEFT_ALONE |= {"copies", "thread_copy", "wait_copies", "bulk", "store", "commit_bulk", "exit"}
-LEFT_ALONE |= {"wait_bulk", "reach", "fenced", "hear", "publish", "reserve"}
+LEFT_ALONE |= {"wait_bulk", "reach", "fenced", "hear", "publish", "reserve", "store_reads"}
 """What lets nobody wait and nobody go on, or does so by what is noted."""
 
 __all__ = ["LEFT_ALONE", "NOTED", "Agent", "Event", "Tape", "What"]
