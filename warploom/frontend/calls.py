@@ -1,4 +1,7 @@
-"""Calls: functions of the language, inlined functions of users, and a few of Python's own."""
+"""Calls: functions of the language, inlined functions of users, and what no kernel can call.
+
+What Python's own functions mean in a kernel is in `python_functions`.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,11 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from warploom.base.dtypes import DType, boolean, f32, i32
+from warploom.base.dtypes import DType
 from warploom.base.errors import CompileError
 from warploom.frontend import structs
 from warploom.frontend.capture import is_kernel
-from warploom.frontend.expressions import computed, is_symbolic, not_computed, numbers, starred
+from warploom.frontend.expressions import computed, is_symbolic, not_computed, starred
 from warploom.frontend.frame import (
     Frame,
     Problem,
@@ -23,14 +26,14 @@ from warploom.frontend.frame import (
     execute,
     expression,
 )
+from warploom.frontend.python_functions import BUILTINS, check_print
 from warploom.frontend.source import SourceFunction, read
-from warploom.frontend.targets import as_sequence
 from warploom.ir.op import Complaint
-from warploom.language import arithmetic, control, core, debug, elsewhere
+from warploom.language import core, debug, elsewhere
 from warploom.language.context import VOCABULARY, Handle, Refused
 from warploom.language.function import Function
 from warploom.language.structs import Bound, Struct
-from warploom.language.values import Scalar, Tensor, Tile, Window, kind_of
+from warploom.language.values import Scalar, Tensor, Tile, kind_of
 
 _WRAPPERS = (Tile, Scalar, Tensor, Handle)
 # Functions of Python that are computed where all arguments are constants.
@@ -42,7 +45,7 @@ def call(frame: Frame, node: ast.Call) -> Any:
     """`f(…)`, by what f is."""
     function = evaluate(frame, node.func)
     if function is builtins.print:
-        _check_print(frame, node)
+        check_print(frame, node)
     positional, named, places = _arguments(frame, node)
     frame.at(node)
     if function is builtins.breakpoint:
@@ -57,9 +60,7 @@ def call(frame: Frame, node: ast.Call) -> Any:
         return _language(frame, function, positional, named, node, places)
     if isinstance(function, DType):
         return _dtype(frame, function, positional, named, node)
-    own = (
-        _BUILTINS.get(function) if isinstance(function, types.BuiltinFunctionType | type) else None
-    )
+    own = BUILTINS.get(function) if isinstance(function, types.BuiltinFunctionType | type) else None
     if own is not None:
         return _python(frame, own, positional, named, node, places)
     return _foreign(frame, function, positional, named, node)
@@ -338,165 +339,3 @@ def _refused_call(frame: Frame, function: Any, node: ast.Call) -> Problem:
     return frame.problem(
         "F023", f"`{spelt}` is a function of {where}, which works on the host", node, hint=hint
     )
-
-
-# --- Python's own functions ------------------------------------------------------------------
-
-
-def _check_print(frame: Frame, node: ast.Call) -> None:
-    """Refuse formatting before anything is evaluated."""
-    for argument in node.args:
-        if isinstance(argument, ast.JoinedStr):
-            raise frame.problem(
-                "F028",
-                "`print` in a kernel takes no f-string",
-                argument,
-                hint=f"separate texts and values: `{_separated(argument)}`",
-            )
-    if node.keywords:
-        raise frame.problem(
-            "F028", f"`print` in a kernel has no `{node.keywords[0].arg}=`", node.keywords[0].value
-        )
-
-
-def _separated(text: ast.JoinedStr) -> str:
-    """An f-string as arguments of print."""
-    words: list[str] = []
-    for part in text.values:
-        if isinstance(part, ast.FormattedValue):
-            words.append(ast.unparse(part.value))
-        elif isinstance(part, ast.Constant) and str(part.value).strip():
-            words.append('"' + str(part.value).strip().replace('"', "'") + '"')
-    return f"print({', '.join(words)})"
-
-
-def _len(value: Any) -> int:
-    if isinstance(value, Tile):
-        if not value.shape:
-            raise Refused("T012", "a tile of shape () has no length", argument="value")
-        return value.shape[0]
-    if isinstance(value, Tensor | Window | Scalar):
-        raise Refused(
-            "T015",
-            f"`len` of {kind_of(value)}",
-            argument="value",
-            hint="`x.shape[0]` is the extent of the first axis, `x.rank` the number of axes",
-        )
-    items = as_sequence(numbers(value))
-    if items is None and not isinstance(value, str):
-        raise Refused("T015", f"`len` of {kind_of(value)}", argument="value")
-    return len(value if items is None else items)
-
-
-def _abs(value: Any) -> Any:
-    return arithmetic.abs(value) if is_symbolic(value) else abs(value)
-
-
-def _round(number: Any, ndigits: Any = None) -> Any:
-    if not is_symbolic(number):
-        return round(number, ndigits)
-    if ndigits is not None:
-        raise Refused(
-            "F026",
-            "`round` with digits works on constants only",
-            argument="ndigits",
-            hint="scale it: `wl.round(t * 100) / 100`",
-        )
-    return arithmetic.round(number)
-
-
-def _extreme(name: str, given: tuple[Any, ...]) -> Any:
-    """`min` and `max` of several values, or of a tuple."""
-    values = list(given)
-    if len(values) == 1:
-        items = as_sequence(numbers(values[0]))
-        if items is None:
-            raise Refused(
-                "T015",
-                f"`{name}` of {kind_of(values[0])}",
-                hint=f"`wl.{name}(t, axis)` reduces a tile" if isinstance(values[0], Tile) else "",
-            )
-        values = list(items)
-    if not values:
-        raise Refused("T015", f"`{name}` of nothing")
-    result = values[0]
-    fold = arithmetic.maximum if name == "max" else arithmetic.minimum
-    for value in values[1:]:
-        result = fold(result, value)
-    return result
-
-
-def _min(*values: Any) -> Any:
-    return _extreme("min", values)
-
-
-def _max(*values: Any) -> Any:
-    return _extreme("max", values)
-
-
-def _sum(values: Any, start: Any = 0) -> Any:
-    items = as_sequence(numbers(values))
-    if items is None:
-        hint = "`wl.sum(t, axis)` reduces a tile" if isinstance(values, Tile) else ""
-        raise Refused("T015", f"`sum` of {kind_of(values)}", argument="values", hint=hint)
-    result = start
-    for at, item in enumerate(items):
-        # The 0 that Python starts with must not turn -0.0 into +0.0.
-        result = item if at == 0 and isinstance(start, int) and start == 0 else result + item
-    return result
-
-
-def _cast_to(dtype: DType, python: type) -> Callable[[Any], Any]:
-    def convert(value: Any = 0) -> Any:
-        if isinstance(value, Tile):
-            raise Refused(
-                "F026",
-                f"`{python.__name__}` takes one number or scalar, not a tile",
-                argument="value",
-                hint=f"`t.cast(wl.{'boolean' if dtype.is_bool else dtype})`",
-            )
-        if isinstance(value, Scalar):
-            alike = value.dtype.kind is dtype.kind
-            return value if alike else value.cast(dtype)
-        if not isinstance(value, int | float | str):
-            raise Refused("T015", f"`{python.__name__}` of {kind_of(value)}", argument="value")
-        return python(value)
-
-    convert.__name__ = python.__name__
-    return convert
-
-
-def _listed(kind: Callable[[Any], Any]) -> Callable[..., Any]:
-    """A builtin that lists things known at compile time."""
-
-    def listed(*values: Any) -> Any:
-        items: list[Any] = []
-        for value in values:
-            found = as_sequence(numbers(value))
-            if found is None:
-                raise Refused("F036", f"{kind_of(value)} cannot be listed at compile time")
-            items.append(found)
-        return kind(*items)
-
-    listed.__name__ = getattr(kind, "__name__", "list")
-    return listed
-
-
-_BUILTINS: dict[Any, Callable[..., Any]] = {
-    builtins.range: control.range,
-    builtins.print: debug.device_print,
-    builtins.len: _len,
-    builtins.abs: _abs,
-    builtins.round: _round,
-    builtins.min: _min,
-    builtins.max: _max,
-    builtins.sum: _sum,
-    builtins.float: _cast_to(f32, float),
-    builtins.int: _cast_to(i32, int),
-    builtins.bool: _cast_to(boolean, bool),
-    builtins.tuple: _listed(tuple),
-    builtins.list: _listed(list),
-    builtins.enumerate: _listed(lambda items: tuple(enumerate(items))),
-    builtins.zip: _listed(lambda *items: tuple(zip(*items, strict=True))),
-    builtins.reversed: _listed(lambda items: tuple(reversed(items))),
-}
