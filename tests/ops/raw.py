@@ -9,7 +9,7 @@ from warploom.base.target import SM_90A
 from warploom.codegen.emitter import emit
 from warploom.ir.parser import parse_kernel
 from warploom.ir.verifier import verify_kernel
-from warploom.runtime import arrays, driver, nvrtc
+from warploom.runtime import arrays, driver, modules, nvrtc
 from warploom.runtime.findings import Finding, Findings
 from warploom.runtime.packing import Pack, layout_of
 from warploom.sim.program import prepare
@@ -44,7 +44,7 @@ class RawCall:
         layout = layout_of(self.kernel)
         pack = Pack(layout)  # the words that the driver reads are its memory
         words = pack.fill(layout.values(views, [v.strides for v in views]))
-        loaded = driver.load(cubin, source.entry, source.shared_bytes, 0)
+        loaded = modules.load(cubin, source.entry, source.shared_bytes, 0)
         stream = driver.current_stream(0, views[0].source)
-        driver.launch(loaded, 0, stream, (self.grid, 1, 1), source.threads, words)
+        modules.launch(loaded, 0, stream, (self.grid, 1, 1), source.threads, words)
         driver.synchronize(0)

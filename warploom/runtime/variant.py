@@ -13,7 +13,7 @@ from warploom.base.errors import error
 from warploom.base.target import Target, target_of
 from warploom.ir.kernel import Kept, Kernel, TensorMap
 from warploom.runtime import compile as compiler
-from warploom.runtime import driver, tensor_maps
+from warploom.runtime import driver, modules, tensor_maps
 from warploom.runtime.arguments import Arguments
 from warploom.runtime.arrays import SIM, View
 from warploom.runtime.graph import recording
@@ -148,7 +148,7 @@ class GpuVariant:
         self.image = image
         self.layout = image.layout
         self.maps = tuple(TensorMap.parse(text) for text in image.layout.maps)
-        self.loaded = driver.load(
+        self.loaded = modules.load(
             image.cubin, image.entry, image.shared_bytes, device, image.threads, cluster
         )
         self.written = image.written
@@ -170,7 +170,7 @@ class GpuVariant:
         except IndexError:
             pack = Pack(self.layout)
         words = self.fill(pack, arguments)
-        driver.launch(self.loaded, device, stream, grid, self.image.threads, words, ways)
+        modules.launch(self.loaded, device, stream, grid, self.image.threads, words, ways)
         self._packs.append(pack)
 
     def fill(self, pack: Pack, arguments: Arguments) -> int:
@@ -240,7 +240,7 @@ class BoundGpu:
             if stream is None:
                 stream = driver.current_stream(self._device, self.source)
         held = (self._loaded, self._device, stream, self._grid, self._threads, self._words)
-        driver.launch(*held, self._ways)
+        modules.launch(*held, self._ways)
 
 
 class BoundNothing:

@@ -13,7 +13,7 @@ from numpy.lib.array_utils import byte_bounds
 from warploom.base.target import SM_90A
 from warploom.codegen.emitter import emit
 from warploom.ir.kernel import Kernel
-from warploom.runtime import driver
+from warploom.runtime import driver, modules
 from warploom.runtime.nvrtc import compile_cubin
 from warploom.runtime.packing import Pack, layout_of
 
@@ -28,7 +28,7 @@ def cubin_of(kernel: Kernel) -> bytes:
 def run(kernel: Kernel, grid: tuple[int, int, int], args: Sequence[Any]) -> None:
     """Launch once and wait; arrays are written in place, their alignment and strides kept."""
     source = emit(kernel, SM_90A)
-    loaded = driver.load(cubin_of(kernel), source.entry, source.shared_bytes, 0)
+    loaded = modules.load(cubin_of(kernel), source.entry, source.shared_bytes, 0)
     layout = layout_of(kernel)
     mirrors = [_Mirror.of(a) if isinstance(a, np.ndarray) else None for a in args]
     try:
@@ -39,7 +39,7 @@ def run(kernel: Kernel, grid: tuple[int, int, int], args: Sequence[Any]) -> None
         given = [m or a for m, a in zip(mirrors, args, strict=True)]
         pack = Pack(layout)
         words = pack.fill(layout.values(given, strides))
-        driver.launch(loaded, 0, 0, grid, source.threads, words)
+        modules.launch(loaded, 0, 0, grid, source.threads, words)
         driver.synchronize(0)
         for mirror in mirrors:
             if mirror is not None:
