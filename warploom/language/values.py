@@ -17,13 +17,13 @@ from warploom.ir.ops import tensor as tensors
 from warploom.ir.ops import tile as tiles
 from warploom.language import core, elsewhere
 from warploom.language.context import Handle, Refused, builder
+from warploom.language.operators import Operators
 
 
-class _Arithmetic:
-    """Python's operators for scalars and tiles."""
+class _Arithmetic(Operators):
+    """What scalars and tiles have in common: an IR value, a dtype, operators."""
 
     __slots__ = ("value",)
-    __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, value: Value) -> None:
         self.value = value
@@ -48,106 +48,21 @@ class _Arithmetic:
         Since: sm_80; 8-bit floats sm_89.
         PTX: cvt.
         """
-        return wrap(core.convert(self.value, _dtype(dtype)))
+        return wrap(core.convert(self.value, need_dtype(dtype)))
 
     def __bool__(self) -> bool:
         raise Refused("F030", "a value of the kernel has no truth value here")
 
-    def __add__(self, other: Arithmetic) -> Any:
-        return _binary("add", self, other)
+    @staticmethod
+    def _binary(kind: str, lhs: Any, rhs: Any) -> Any:
+        return wrap(core.binary(kind, operand(lhs, "lhs"), operand(rhs, "rhs")))
 
-    def __radd__(self, other: Arithmetic) -> Any:
-        return _binary("add", other, self)
+    @staticmethod
+    def _compare(kind: str, lhs: Any, rhs: Any) -> Any:
+        return wrap(core.compare(kind, operand(lhs, "lhs"), operand(rhs, "rhs")))
 
-    def __sub__(self, other: Arithmetic) -> Any:
-        return _binary("sub", self, other)
-
-    def __rsub__(self, other: Arithmetic) -> Any:
-        return _binary("sub", other, self)
-
-    def __mul__(self, other: Arithmetic) -> Any:
-        return _binary("mul", self, other)
-
-    def __rmul__(self, other: Arithmetic) -> Any:
-        return _binary("mul", other, self)
-
-    def __truediv__(self, other: Arithmetic) -> Any:
-        return _binary("div", self, other)
-
-    def __rtruediv__(self, other: Arithmetic) -> Any:
-        return _binary("div", other, self)
-
-    def __floordiv__(self, other: Arithmetic) -> Any:
-        return _binary("floordiv", self, other)
-
-    def __rfloordiv__(self, other: Arithmetic) -> Any:
-        return _binary("floordiv", other, self)
-
-    def __mod__(self, other: Arithmetic) -> Any:
-        return _binary("mod", self, other)
-
-    def __rmod__(self, other: Arithmetic) -> Any:
-        return _binary("mod", other, self)
-
-    def __and__(self, other: Arithmetic) -> Any:
-        return _binary("and", self, other)
-
-    def __rand__(self, other: Arithmetic) -> Any:
-        return _binary("and", other, self)
-
-    def __or__(self, other: Arithmetic) -> Any:
-        return _binary("or", self, other)
-
-    def __ror__(self, other: Arithmetic) -> Any:
-        return _binary("or", other, self)
-
-    def __xor__(self, other: Arithmetic) -> Any:
-        return _binary("xor", self, other)
-
-    def __rxor__(self, other: Arithmetic) -> Any:
-        return _binary("xor", other, self)
-
-    def __lshift__(self, other: Arithmetic) -> Any:
-        return _binary("shl", self, other)
-
-    def __rlshift__(self, other: Arithmetic) -> Any:
-        return _binary("shl", other, self)
-
-    def __rshift__(self, other: Arithmetic) -> Any:
-        return _binary("shr", self, other)
-
-    def __rrshift__(self, other: Arithmetic) -> Any:
-        return _binary("shr", other, self)
-
-    def __neg__(self) -> Any:
-        return wrap(core.unary("neg", self.value))
-
-    def __pos__(self) -> Any:
-        return self
-
-    def __abs__(self) -> Any:
-        return wrap(core.unary("abs", self.value))
-
-    def __invert__(self) -> Any:
-        return wrap(core.unary("not", self.value))
-
-    def __eq__(self, other: Arithmetic) -> Any:  # type: ignore[override]
-        return _compare("eq", self, other)
-
-    def __ne__(self, other: Arithmetic) -> Any:  # type: ignore[override]
-        return _compare("ne", self, other)
-
-    def __lt__(self, other: Arithmetic) -> Any:
-        return _compare("lt", self, other)
-
-    def __le__(self, other: Arithmetic) -> Any:
-        return _compare("le", self, other)
-
-    def __gt__(self, other: Arithmetic) -> Any:
-        return _compare("gt", self, other)
-
-    def __ge__(self, other: Arithmetic) -> Any:
-        return _compare("ge", self, other)
+    def _unary(self, kind: str) -> Any:
+        return wrap(core.unary(kind, self.value))
 
 
 class Scalar(_Arithmetic):
@@ -387,7 +302,8 @@ def kind_of(given: Any) -> str:
     return words.get(type(given)) or f"a value of type {type(given).__name__}"
 
 
-def _dtype(given: Any, argument: str = "dtype") -> DType:
+def need_dtype(given: Any, argument: str = "dtype") -> DType:
+    """An argument that must be a dtype."""
     if isinstance(given, DType):
         return given
     # "float32", np.float32, np.dtype("float32"), torch.float32, float
@@ -402,11 +318,6 @@ def _dtype(given: Any, argument: str = "dtype") -> DType:
         else "the dtypes are wl.f32, wl.f16, wl.bf16, wl.f8e4m3, wl.f8e5m2, wl.i32, "
         "wl.i64, wl.boolean",
     )
-
-
-def need_dtype(given: Any, argument: str = "dtype") -> DType:
-    """An argument that must be a dtype."""
-    return _dtype(given, argument)
 
 
 def need_tile(given: Any, argument: str = "") -> Tile:
@@ -543,11 +454,3 @@ def _static_entry(entry: Any, extent: int, argument: str) -> tuple[int, int | No
 
 def _bound(bound: int | None) -> str:
     return "" if bound is None else str(bound)
-
-
-def _binary(kind: str, lhs: Any, rhs: Any) -> Any:
-    return wrap(core.binary(kind, operand(lhs, "lhs"), operand(rhs, "rhs")))
-
-
-def _compare(kind: str, lhs: Any, rhs: Any) -> Any:
-    return wrap(core.compare(kind, operand(lhs, "lhs"), operand(rhs, "rhs")))
