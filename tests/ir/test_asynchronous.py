@@ -60,6 +60,7 @@ cluster=False]
     wgmma.drain() [pending=0]
     %t: f32<64x128> = wgmma.wait(%acc.3) [pending=0]
     %u: f32<8x16> = shared.load(%o)
+    %e: f32<1x1> = shared.element(%o, [%z, %z])
     shared.store(%o, %u)
     %i: i32<8x16> = tile.splat(%z) [shape=(8, 16,)]
     %g: f32<8x16> = shared.gather(%o, %i) [axis=0]
