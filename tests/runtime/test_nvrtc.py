@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 import time
@@ -153,8 +154,8 @@ def test_without_the_library(monkeypatch):
         nvrtc.compile_ptx(source(COPY), SM_90A)
 
 
-def test_versions():
-    major, minor = nvrtc.nvrtc_version()
+def test_the_package_is_the_library():
+    _, major, minor = importlib.import_module("cuda.bindings.nvrtc").nvrtcVersion()
     assert nvrtc.installed_version().startswith(f"{major}.{minor}")
 
 

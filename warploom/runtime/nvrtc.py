@@ -142,13 +142,6 @@ def installed_version() -> str:
     return "none"
 
 
-def nvrtc_version() -> tuple[int, int]:
-    """Major and minor version that the NVRTC library itself tells; raises CompileError (C002)."""
-    status, major, minor = _bindings().nvrtcVersion()
-    assert int(status) == 0, status
-    return major, minor
-
-
 # ---- NVRTC ---------------------------------------------------------------------------------------
 
 
