@@ -89,3 +89,46 @@ def decode(
     kernel.decode_merge.launch((queries, size["T"]), pdl=True)(
         *partial, positions, out, size["S"], D=size["D"], BS=config.MERGE, SPLIT=config.SPLIT
     )
+
+
+def decode_in_cluster(
+    q: Any, k_cache: Any, v_cache: Any, positions: Any, out: Any, scale: float, cluster: int = 8
+) -> None:
+    """As `decode`, in one launch without scratch: the keys of a token are split over the `cluster`
+    blocks of a cluster, whose results are merged through distributed shared memory. For GPUs with
+    clusters (sm_90).
+
+    Shapes, dtypes and positions as in `decode`. The result does not depend on S or T; `cluster`,
+    1 to 16, changes where sums are rounded. Raises ShapeError T201, T202, LaunchError H007, H030,
+    H031.
+    """
+    call = "decode_in_cluster"
+    size = arguments.sizes(
+        call,
+        q=(q, "T Hq D"),
+        k_cache=(k_cache, "S Hk D"),
+        v_cache=(v_cache, "S Hk D"),
+        positions=(positions, "T"),
+        out=(out, "T Hq D"),
+    )
+    arguments.dtypes(call, arguments.FLOATS, q=q, k_cache=k_cache, v_cache=v_cache, out=out)
+    arguments.dtypes(call, ("i32",), positions=positions)
+    arguments.apart(call, out, q=q, k_cache=k_cache, v_cache=v_cache, positions=positions)
+    queries, keys = size["Hq"], size["Hk"]
+    arguments.require(
+        keys >= 1 and queries % keys == 0,
+        call,
+        f"{queries} query heads do not divide over {keys} key heads",
+    )
+    if not size["T"] or not queries or not size["D"]:
+        return
+    chosen = config.choose(queries // keys, size["D"])
+    grid = (cluster, keys * chosen.groups, size["T"])
+    kernel.decode_cluster.launch(grid, cluster=(cluster, 1, 1), pdl=True)(
+        *(q, k_cache, v_cache, positions, out, scale),
+        GROUPS=chosen.groups,
+        HEADS=chosen.heads,
+        D=size["D"],
+        BN=chosen.BN,
+        DEPTH=config.DEPTH,
+    )
