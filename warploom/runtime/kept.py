@@ -75,7 +75,8 @@ class _Kept(ABC):
             array = _HELD[next(_numbers)] = self._zeros(
                 held, entry.shape(blocks), BY_NAME[entry.dtype].numpy
             )
-            found.append(arrays.read(array, f"kept {number}"))
+            # Who has the view has the array: those of a GPU own no more than their memory.
+            found.append(replace(arrays.read(array, f"kept {number}"), owner=array))
         return found
 
     def _stream(self, held: Arguments, stream: int | None) -> int:
