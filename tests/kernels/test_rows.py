@@ -160,10 +160,11 @@ def test_clean(kind, cluster):
 
 @pytest.mark.parametrize("length", [8192, 16_384, 65_536, 131_072, 262_144])
 @pytest.mark.parametrize("item", [2, 4])
+@pytest.mark.parametrize("wide", [2, 4])
 @pytest.mark.parametrize("kind", KINDS, ids=config.NAMES)
-def test_plans_fit(kind, item, length):
-    """Shared memory and registers of the splits of long rows, factors as wide as elements."""
-    factors = item * {kernel.RMS_NORM: 1, kernel.LAYER_NORM: 2}.get(kind, 0)
+def test_plans_fit(kind, item, wide, length):
+    """Shared memory and registers of the splits of long rows, factors of both widths."""
+    factors = wide * {kernel.RMS_NORM: 1, kernel.LAYER_NORM: 2}.get(kind, 0)
     chosen = config.choose(kind, length, item, factors, copied=True, kept=True)
     assert chosen.CLUSTER * chosen.BN == length and chosen.STAGES >= 1
     held = chosen.STAGES * chosen.REPLICAS * item + factors * chosen.RESIDENT
@@ -175,10 +176,12 @@ def test_plans_fit(kind, item, length):
 def test_a_split_keeps_its_parts_where_the_copy_engine_cannot_help():
     """So the bits of a result do not depend on addresses."""
     chosen = config.Config(4, 64, 3, True, 4, 2, True)
-    assert config.fitted(chosen, 256, copied=True, kept=True, written=True) == chosen
-    plain = config.fitted(chosen, 256, copied=False, kept=True, written=True)
+    assert config.fitted(chosen, 256, 2, 2, copied=True, kept=True, written=True) == chosen
+    plain = config.fitted(chosen, 256, 2, 2, copied=False, kept=True, written=True)
     assert plain == config.Config(4, 64, 0, False, 4, 2)
-    assert not config.fitted(chosen, 256, copied=True, kept=True, written=False).WRITTEN
+    assert not config.fitted(chosen, 256, 2, 2, copied=True, kept=True, written=False).WRITTEN
+    wide = config.fitted(chosen, 256, 2, config.SHARED, copied=True, kept=True, written=True)
+    assert wide.WRITTEN and not wide.RESIDENT
 
 
 def test_refused(randn):

@@ -175,7 +175,10 @@ def main() -> int:
         table = {"schema": 1, "machine": machine.name(), "made": made}
         table |= {"key": "kind/bytes of an element/length of a row", "rows": found}
         table["default"] = "the rule of config.choose"
-        options.out.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
+        text = json.dumps({**table, "rows": []}, indent=1)
+        lines = ",\n".join("  " + json.dumps(row) for row in found)
+        text = text.replace('"rows": []', '"rows": [\n' + lines + "\n ]")
+        options.out.write_text(text + "\n", encoding="utf-8")
     return 0
 
 

@@ -68,14 +68,25 @@ def choose(
     found = measured(f"{NAMES[kind]}/{item}/{length}")
     if found is None:
         return _ruled(kind, length, item, factors, copied, kept)
-    return fitted(found, length, copied, kept, written)
+    return fitted(found, length, item, factors, copied, kept, written)
 
 
-def fitted(chosen: Config, length: int, copied: bool, kept: bool, written: bool) -> Config:
-    """The same split, and the copy engine does of its part what it can."""
+def fitted(
+    chosen: Config,
+    length: int,
+    item: int,
+    factors: int,
+    copied: bool,
+    kept: bool,
+    written: bool,
+) -> Config:
+    """The same split, and the copy engine does of its part what it can. It was measured for factors
+    of one width; wider ones may have no room beside the slots."""
     if not copied or chosen.CLUSTER * chosen.BN != length:
         return replace(chosen, STAGES=0, RESIDENT=False, WRITTEN=False)
-    return replace(chosen, RESIDENT=chosen.RESIDENT and kept, WRITTEN=chosen.WRITTEN and written)
+    held = (chosen.STAGES * chosen.REPLICAS * item + factors) * chosen.BN
+    resident = chosen.RESIDENT and kept and held <= SHARED
+    return replace(chosen, RESIDENT=resident, WRITTEN=chosen.WRITTEN and written)
 
 
 def _ruled(kind: int, length: int, item: int, factors: int, copied: bool, kept: bool) -> Config:
