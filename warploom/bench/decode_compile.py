@@ -1,7 +1,8 @@
-"""Compiles the launches of a row of suite `decode` into the cache on disk: python -m
-warploom.bench.decode_compile --device gpu token CASE, or … unfused MODEL
+"""Compiles what a row of suite `decode` launches into caches on disk: python -m
+warploom.bench.decode_compile --device gpu token CASE
 
-`token` needs no memory of the GPU: only the classes of arrays count. `unfused` runs one layer.
+`token` needs no memory of the GPU: only the classes of arrays count. `unfused` and `compiled` (the
+kernels of one launch an operation, and torch's with its search for configurations) run one layer.
 """
 
 import argparse
@@ -14,10 +15,11 @@ import numpy as np
 
 from warploom.bench import decode_models
 from warploom.bench.suites import decode
+from warploom.engine.config import ModelConfig
 from warploom.engine.place import Place, choose
 from warploom.engine.runner import Runner
-from warploom.engine.token_runner import PAGE, Packed, arranged, plan_of
-from warploom.engine.weights import DTYPES, moved
+from warploom.engine.token_runner import Packed, arranged, plan_of
+from warploom.engine.weights import DTYPES, Weights, moved
 from warploom.runtime import compile as compiler
 from warploom.runtime import places
 from warploom.runtime.variant import target_for
@@ -45,31 +47,47 @@ def request_of(case: str, blocks_of: Place) -> compiler.Request:
     return decode.launch_of(config, model, int(batch.removeprefix("b")))[1].request
 
 
-def unfused(name: str, place: Place) -> None:
-    """Launch every kernel that a token of a model takes."""
+def _one_layer(case: str, place: Place) -> tuple[ModelConfig, Weights]:
     made = importlib.import_module("warploom.bench.rivals.torch_weights")
     random = made.TorchRandom(0, f"cuda:{places.gpu_number(place.name)}")
-    config = replace(decode_models.config_of(name, PAGE), layers=1)
-    weights = moved(decode_models.weights_of(config, random, 0), place.put)
-    runner = Runner(config, weights, place, "bf16", PAGE)
+    name, length, _ = case.split("/")
+    config = decode_models.config_of(name, int(length.removeprefix("ctx")))
+    config = replace(config, layers=1)
+    return config, decode_models.weights_of(config, random, 0)
+
+
+def unfused(case: str, place: Place) -> None:
+    """Launch every kernel that a token of a model takes."""
+    config, weights = _one_layer(case, place)
+    runner = Runner(config, moved(weights, place.put), place, "bf16", config.context)
     runner.go_on(0, 0)
     runner.advance_unseen()
     runner.synchronise()
 
 
+def compiled(case: str, place: Place) -> None:
+    """Let torch compile a layer, the head, and what is ahead of them."""
+    config, weights = _one_layer(case, place)
+    rival = importlib.import_module("warploom.bench.rivals.torch_decoder")
+    number = places.gpu_number(place.name)
+    made = rival.TorchDecoder(config, weights, config.context, True, f"cuda:{number}", whole=True)
+    made.capture()
+
+
+def token(case: str, place: Place) -> None:
+    """Compile the token kernel."""
+    compiler.gpu_image(request_of(case, place), target_for(places.gpu_number(place.name)))
+
+
 def main() -> int:
     """Compile what is asked for."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=("token", "unfused"))
-    parser.add_argument("name")
+    parser.add_argument("what", choices=("token", "unfused", "compiled"))
+    parser.add_argument("case")
     parser.add_argument("--device", required=True)
     options = parser.parse_args()
-    place = choose(options.device)
-    if options.what == "unfused":
-        unfused(options.name, place)
-    else:
-        target = target_for(places.gpu_number(place.name))
-        compiler.gpu_image(request_of(options.name, place), target)
+    what = {"token": token, "unfused": unfused, "compiled": compiled}[options.what]
+    what(options.case, choose(options.device))
     return 0
 
 
