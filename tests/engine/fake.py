@@ -10,6 +10,8 @@ VOCABULARY = 264
 class Script:
     """After a prompt its tokens follow in order; the last one repeats."""
 
+    returns_early = False
+
     def __init__(self, script: Sequence[int], context: int = 64) -> None:
         self.context = context
         self.script = list(script)

@@ -14,6 +14,12 @@ from warploom.engine.sampler import Sampling
 from warploom.engine.tokenizer import Tokenizer
 
 
+@pytest.fixture(autouse=True, params=[False, True], ids=["at once", "early"])
+def _early(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A decoder that has done its work when a call returns, and one that has not."""
+    monkeypatch.setattr(Script, "returns_early", request.param)
+
+
 @pytest.fixture
 def tokenizer(tmp_path: Path) -> Tokenizer:
     return open_checkpoint(tiny.write_gguf(tmp_path / "tiny.gguf", tiny.Tiny())).tokenizer()

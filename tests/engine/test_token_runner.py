@@ -179,11 +179,12 @@ def test_several_tokens_stop_at_the_end_of_the_context(path: Path, place: str) -
     model = run(path, place)
     model.runner.feed(some_ids(97))
     assert isinstance(model.runner, TokenRunner)
-    tokens, logits = model.runner.ahead(model.runner.best(), 3)
+    model.runner.run_ahead(model.runner.best(), 3)
+    tokens, logits = model.runner.found()
     assert (len(tokens), logits.shape) == (3, (3, len(tiny.tokens())))
     before = model.runner.logits().tobytes()
     with pytest.raises(ModelError, match="it holds 100, and 3 more were given"):
-        model.runner.ahead(tokens[-1], 3)
+        model.runner.run_ahead(tokens[-1], 3)
     assert model.runner.logits().tobytes() == before and model.runner.length == 100
 
 

@@ -24,6 +24,11 @@ class Decoder(Protocol):
     @property
     def context(self) -> int: ...
 
+    @property
+    def returns_early(self) -> bool:
+        """Whether the work of a call goes on after it, until something is read."""
+        ...
+
     def feed(self, ids: Sequence[int], progress: Callable[[int, int], None] | None) -> None:
         """Starts anew with a prompt."""
         ...
@@ -45,9 +50,12 @@ class Decoder(Protocol):
 class Ahead(Protocol):
     """A decoder that computes several tokens in a launch."""
 
-    def ahead(self, token: int, rounds: int) -> tuple[list[int], np.ndarray]:
-        """Appends a token and the `rounds` - 1 best ones behind it: the best token and the logits
-        after each."""
+    def run_ahead(self, token: int, rounds: int) -> None:
+        """Appends a token and the `rounds` - 1 best ones behind it."""
+        ...
+
+    def found(self) -> tuple[list[int], np.ndarray]:
+        """The best token and the logits after each of them; the last token is not appended."""
         ...
 
 
@@ -128,41 +136,51 @@ class Generation(Iterator[Piece]):
             return
         hear("prompt", 0, len(self.prompt_ids))
         self._decoder.feed(self.prompt_ids, lambda done, total: hear("prompt", done, total))
-        found = [self._pick()]
+        tokens, logits = self._picked()
         self.seconds.prompt = time.perf_counter() - start
         while True:
-            for token, logprob in found:
+            start = time.perf_counter()
+            # The next ones are computed while the host looks at these.
+            rounds = self._go_on(tokens) if self._decoder.returns_early else 0
+            for token, row in zip(tokens, logits, strict=True):
                 self.ids.append(token)
                 hear("token", len(self.ids), self._limit)
                 text = self._take(token)
                 self.text += text
-                yield Piece(text, token, logprob)
+                yield Piece(text, token, log_probability(row, token))
                 if self.finish != "interrupt":
                     return
-            start = time.perf_counter()
-            found = self._next()
-            self.seconds.tokens += [(time.perf_counter() - start) / len(found)] * len(found)
+            rounds = rounds or self._go_on([])
+            tokens, logits = self._found(rounds)
+            spent = time.perf_counter() - start
+            self.seconds.tokens += [spent / len(tokens)] * len(tokens)
 
-    def _next(self) -> list[tuple[int, float]]:
-        """Tokens behind the last one, and what the model gives them."""
-        last = self.ids[-1]
-        count, decoder = self.tokens_per_launch, self._decoder
+    def _go_on(self, tokens: Sequence[int]) -> int:
+        """Appends the last token and lets the decoder compute what follows, unless one of the
+        tokens that are not taken yet ends it; how many will follow."""
+        left = self._limit - len(self.ids) - len(tokens)
+        if left < 1 or not self._ends.isdisjoint(tokens):
+            return 0
+        last, count = [*self.ids, *tokens][-1], self.tokens_per_launch
         # Fewer would be a kernel of their own.
-        fits = self._limit - len(self.ids) >= count
-        if count > 1 and fits and isinstance(decoder, Ahead):
-            tokens, logits = decoder.ahead(last, count)
-            return [(t, log_probability(row, t)) for t, row in zip(tokens, logits, strict=True)]
+        if 1 < count <= left and isinstance(self._decoder, Ahead):
+            self._decoder.run_ahead(last, count)
+            return count
         self._decoder.advance(last)
-        return [self._pick()]
+        return 1
 
-    def _pick(self) -> tuple[int, float]:
+    def _found(self, rounds: int) -> tuple[list[int], np.ndarray]:
+        """The tokens that follow, and the logits that they are picked from."""
+        if rounds > 1 and isinstance(self._decoder, Ahead):
+            return self._decoder.found()
+        return self._picked()
+
+    def _picked(self) -> tuple[list[int], np.ndarray]:
         logits = self._decoder.logits()
         if self._sampling.greedy:
-            token = self._decoder.best()
-        else:
-            position = len(self.prompt_ids) + len(self.ids)
-            token = pick(logits, self._sampling, position)
-        return token, log_probability(logits, token)
+            return [self._decoder.best()], logits[None]
+        position = len(self.prompt_ids) + len(self.ids)
+        return [pick(logits, self._sampling, position)], logits[None]
 
     def _take(self, token: int) -> str:
         """The text that a token makes certain; sets `finish` where it is the last one."""

@@ -102,6 +102,11 @@ class Runner:
         self._length += 1
         self._best = None
 
+    @property
+    def returns_early(self) -> bool:
+        """Whether launches go on after the call that makes them."""
+        return self._place.is_gpu
+
     def go_on(self, token: int, length: int) -> None:
         """The next token stands behind `length` others, whose keys and values lie in the cache."""
         self._length = length

@@ -155,6 +155,11 @@ class TokenRunner:
         return self._length
 
     @property
+    def returns_early(self) -> bool:
+        """Whether launches go on after the call that makes them."""
+        return self._place.is_gpu
+
+    @property
     def launches_a_token(self) -> int:
         """Kernel launches of one token."""
         return 1
@@ -209,12 +214,16 @@ class TokenRunner:
             self._follow(self.best())
         self._go_on(1)
 
-    def ahead(self, token: int, rounds: int) -> tuple[list[int], np.ndarray]:
-        """Appends a token and the `rounds` - 1 best ones behind it in one launch. Returns the best
-        token and the logits after each of them: the last of these tokens is not appended yet."""
+    def run_ahead(self, token: int, rounds: int) -> None:
+        """Appends a token and the `rounds` - 1 best ones behind it, in one launch."""
         self._follow(token)
         self._go_on(rounds)
-        work = self._works[1, rounds]
+
+    def found(self) -> tuple[list[int], np.ndarray]:
+        """The best token and the logits after each token of the last launch; the last one of these
+        tokens is not appended yet."""
+        columns, rounds = self._newest
+        work = self._works[columns.count, rounds]
         chosen = self._read(work.chosen).reshape(-1).tolist()
         self._best = chosen[-1]
         return chosen, self._read(work.logits)
