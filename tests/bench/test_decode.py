@@ -62,9 +62,12 @@ def test_a_tiny_model_is_measured(name: str, batch: int) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize(("name", "batch"), [("tiny", 3), *((name, 1) for name in TINY)])
-def test_a_row_of_a_gpu(name: str, batch: int) -> None:
+def test_a_row_of_a_gpu(name: str, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """All sides are held against torch in float32; the limit reads what the token reads."""
     pytest.importorskip("torch", reason="weights and rivals are torch's")
+    from warploom.bench.rivals import torch_decoder
+
+    monkeypatch.setattr(torch_decoder, "OPTIONS", {})  # no search: how fast it is matters not
     context = Context("gpu", 0)
     row = decode.measure(f"{name}/ctx64/b{batch}", context)
     row.settle()

@@ -6,6 +6,7 @@ layer and the head through torch.compile first. In float32 the same operations a
 are held against.
 """
 
+import gc
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -58,6 +59,7 @@ def norm(x: torch.Tensor, weight: torch.Tensor, bias: Vector, eps: float) -> tor
 def forget() -> None:
     """Gives back what was compiled for earlier models, and memory that nothing uses."""
     torch._dynamo.reset()
+    gc.collect()  # what was compiled holds decoders, and they their weights, in circles
     torch.cuda.empty_cache()
 
 

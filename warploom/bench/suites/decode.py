@@ -7,7 +7,6 @@ one sequence instead (`batch_cost`: their time without that of the added keys an
 of one). The limit is one read of the same weights and caches, in the same rounds.
 """
 
-import gc
 import importlib
 import math
 import subprocess
@@ -141,7 +140,6 @@ def hold(name: str, place: Place, seed: int) -> Held:
     if _held and (_held[0].name, _held[0].place, _held[0].seed) == (name, place, seed):
         return _held[0]
     _held.clear()
-    gc.collect()
     random = _random(place, seed)
     config = decode_models.config_of(name, PAGE)
     weights = decode_models.weights_of(config, random, seed)
