@@ -1,12 +1,12 @@
 """Packed weights in a file: the same bits back, mapped; and what is refused."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.engine import tiny
+from tests.engine import families, tiny
 from tests.engine.test_token_runner import SIZES
 from warploom.base.errors import ModelError
 from warploom.engine.checkpoint import open_checkpoint
@@ -39,6 +39,23 @@ def test_the_same_bits_come_back(packed: Packed, path: Path) -> None:
         assert before.dtype == after.dtype and before.tobytes() == after.tobytes()
     assert isinstance(found.weights.packed, np.memmap)
     assert [p.name for p in path.parent.iterdir()] == ["weights.packed"]
+
+
+@pytest.mark.parametrize("family", ["qwen3", "gpt_neox"])
+def test_norms_and_biases_come_back(tmp_path: Path, family: str) -> None:
+    """Of a model that has them; what it lacks is missing in the file too."""
+    checkpoint = open_checkpoint(families.write(tmp_path / "model", family))
+    held = load_weights(checkpoint, "bf16", lambda a: a)
+    packed = pack(checkpoint.config, held, SIM, "bf16")
+    save(tmp_path / "weights.packed", packed, SIM)
+    found = open_packed(tmp_path / "weights.packed", packed.plan, SIM)
+    given = {field.name: getattr(packed.weights, field.name) for field in fields(packed.weights)}
+    assert (given["q_norm"] is None) == (family == "gpt_neox")
+    assert (given["norm_biases"] is None) == (family == "qwen3")
+    for name, array in given.items():
+        back = getattr(found.weights, name)
+        assert (back is None) == (array is None), name
+        assert array is None or np.array_equal(back, array), name
 
 
 def test_a_model_runs_from_the_mapped_file(tmp_path: Path) -> None:
