@@ -120,8 +120,10 @@ class Machine:
         """What the last layer left, of a launch without a head."""
         work = self.works[columns]
         parts = self.device.get(work.parts[3]).astype(np.float64)
+        parts = parts.reshape(*parts.shape[:2], -1)
         parts = owned(self.plan.down, parts)[:, : self.model.shape.hidden]
-        return self.device.get(work.stream)[1] + parts
+        stream = self.device.get(work.stream)[1]
+        return stream.reshape(len(stream), -1) + parts
 
     def holding(self, histories: list[list[int]]) -> "Machine":
         """Caches that hold what the reference has for a history of each sequence."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from warploom.kernels import arguments
-from warploom.kernels.token.plan import CHUNK, MOST_TOKENS, Matrix, Plan
+from warploom.kernels.token.plan import CHUNK, LINE, MOST_TOKENS, Matrix, Plan
 
 Zeros = Callable[[tuple[int, ...], Any], Any]
 
@@ -92,8 +92,8 @@ class Workspace:
     def make(
         cls, plan: Plan, columns: int, context: int, zeros: Zeros, rounds: int = 1
     ) -> "Workspace":
-        """Arrays by `zeros(shape, dtype)`; `state` has to begin as zeros, the others with any
-        numbers."""
+        """Arrays by `zeros(shape, dtype)`; `state` and `parts` have to begin as zeros: parts that a
+        band does not have are read and stay so."""
         shape = plan.shape
         chunks = arguments.ceil_div(context, CHUNK)
         runs = plan.blocks * plan.warps
@@ -102,14 +102,18 @@ class Workspace:
             return zeros(sizes, np.float32)
 
         def parts(matrix: Matrix) -> Any:
-            return floats(matrix.parts, columns, matrix.bands * matrix.band_rows)
+            return floats(matrix.parts, columns, matrix.bands * matrix.high, LINE)
 
-        heads = (columns, shape.heads, chunks)
+        heads = (columns, chunks, shape.heads)
         return cls(
-            stream=floats(2, columns, shape.hidden),
+            stream=floats(2, columns, shape.hidden // LINE, LINE),
             parts=tuple(parts(matrix) for matrix in (*plan.matrices, plan.head)),
-            chunks=(floats(*heads, shape.head_dim), floats(*heads), floats(*heads)),
-            mixed=floats(columns, shape.query),
+            chunks=(
+                floats(columns, chunks, shape.query // LINE, LINE),
+                floats(*heads),
+                floats(*heads),
+            ),
+            mixed=floats(columns, shape.query // LINE, LINE),
             logits=floats(rounds * columns, shape.vocabulary),
             best=floats(columns, runs),
             best_at=zeros((columns, runs), np.int32),
@@ -147,7 +151,7 @@ def check(
         sequences=(columns.sequences, "columns"),
         logits=(work.logits, "rows vocabulary"),
         chosen=(work.chosen, "rounds columns"),
-        chunks=(work.chunks[0], "columns heads chunks head_dim"),
+        chunks=(work.chunks[1], "columns chunks heads"),
     )
     wanted = {
         "steps": plan.total_steps,

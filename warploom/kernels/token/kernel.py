@@ -8,8 +8,8 @@ made:
 |---|---|---|
 | `qkv` | the stream (the last layer's `down` added), normalised | q, k, v in parts |
 | `attention` | q, k, v | chunks of heads; keys and values in the cache |
-| `merge` | chunks | mixed values |
-| `out` | mixed values | its parts |
+| `merge`, with many chunks | chunks | mixed values |
+| `out` | mixed values, or chunks | its parts |
 | `gate_up` | the stream with `out` added, normalised | gate and up in parts |
 | `down` | silu(gate) · up | its parts |
 
@@ -18,7 +18,7 @@ one: each result has a tensor of its own, and the stream two, used in turn.
 """
 
 import warploom as wl
-from warploom.kernels.token.device.attention import Heads
+from warploom.kernels.token.device.attention import Caches, Heads, Places, room_of
 from warploom.kernels.token.device.head import Head
 from warploom.kernels.token.device.inputs import Norm
 from warploom.kernels.token.device.phases import (
@@ -139,6 +139,10 @@ def token(
     REGISTERS: wl.const = (0, 0),
     STAGES: wl.const = 4,
     UNITS: wl.const = 1,
+    STATS: wl.const = 1,
+    SHARES: wl.const = 1,
+    BATCH: wl.const = 1,
+    DIRECT: wl.const = False,
 ):
     """ROUNDS tokens of each of TOKENS columns: column t goes on from `ids[t]` at `positions[t]` of
     the sequence `sequences[t]`. Each round chooses the token with the largest logit and notes it
@@ -157,9 +161,10 @@ def token(
     ring = wl.pipe(stages=STAGES, slots=[wl.shared(unit, packed.dtype, swizzle=0)])
     vectors = wl.shared((UNITS * UNIT // 16 * 32, 4), packed.dtype, swizzle=0)
     sums = wl.shared((2 * WARPS * 32, 4), wl.f32, swizzle=0)
-    stats = wl.shared((2 * MOST_TOKENS * WARPS,), wl.f32)
-    queries = wl.shared((HEADS // KV, D), wl.f32, swizzle=0)
-    angles = wl.shared((2 * TOKENS, D), wl.f32, swizzle=0)
+    stats = wl.shared((STATS,), wl.f32)
+    roots = wl.shared((MOST_TOKENS,), wl.f32)
+    places = wl.shared((3 * MOST_TOKENS,), wl.i32)
+    room = room_of(sums, k_cache.dtype, HEADS // (KV * SHARES), D, WARPS, TOKENS)
     tokens = wl.shared((MOST_TOKENS,), wl.i32)
     meeting = wl.named_barrier(32 * WARPS)
     with wl.roles():
@@ -170,7 +175,7 @@ def token(
                 if HEAD is not None:
                     matrices.bring_head(ring, b)
         with wl.role("multiply", warps=1, replicas=WARPS, registers=REGISTERS[1]) as r:
-            team = Team(r, b, meeting, state, sums, stats, WARPS, BLOCKS, TOKENS)
+            team = Team(r, b, meeting, state, sums, stats, roots, WARPS, BLOCKS, TOKENS)
             work = Work(
                 *(team, matrices, ring, vectors, embedding, tokens),
                 *(Norm(norms, norm_biases, eps, matrices.qkv.K), stream),
@@ -180,13 +185,15 @@ def token(
             count, turn = team.first_count(), 0
             begun(team, vectors, tokens, ids)
             for round in wl.range(0, ROUNDS):
+                where = Places(places, positions, sequences, round, TOKENS)
+                caches = Caches(k_cache, v_cache, pages, where, D, PAGE)
                 heads = Heads(
-                    *(team, qkv_parts, matrices.qkv, 0, queries, angles, k_cache, v_cache, pages),
-                    *(sequences, positions, round, frequencies, q_norm, k_norm, qkv_bias),
+                    *(team, qkv_parts, matrices.qkv, 0, *room, caches, where),
+                    *(frequencies, q_norm, k_norm, qkv_bias),
                     *(chunk_out, chunk_tops, chunk_totals, scale, eps),
-                    *(HEADS, KV, D, HALF, INTERLEAVED, PAGE),
+                    *(HEADS, KV, D, HALF, INTERLEAVED, SHARES, BATCH, DIRECT),
                 )
-                heads.angles_noted()
+                heads.begin_round()
                 for layer in wl.range(0, LAYERS):
                     heads = heads.replace(layer=layer)
                     count, turn = attention_phases(work, heads, layer, count, turn)

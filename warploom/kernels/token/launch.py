@@ -7,7 +7,7 @@ import numpy as np
 from warploom.base.dtypes import bf16
 from warploom.kernels.token import arrays, kernel
 from warploom.kernels.token.arrays import Cache, Columns, Weights, Workspace
-from warploom.kernels.token.plan import Plan, Shape, make
+from warploom.kernels.token.plan import LINE, MERGED, Plan, Shape, make
 
 
 def decode(
@@ -57,10 +57,11 @@ def call(
     """The launch of `decode`, not yet made."""
     arrays.check(plan, weights, cache, columns, work, rounds)
     launch = kernel.token.launch(plan.blocks, cooperative=True)
+    chunks = int(work.chunks[1].shape[1])
     return launch.call(
         weights.packed,
-        weights.embedding,
-        weights.norms,
+        _lines(weights.embedding),
+        _lines(weights.norms),
         weights.frequencies,
         cache.keys,
         cache.values,
@@ -81,17 +82,28 @@ def call(
         scale,
         weights.q_norm,
         weights.k_norm,
-        weights.qkv_bias,
-        weights.out_bias,
-        weights.up_bias,
-        weights.down_bias,
-        weights.norm_biases,
+        _lines(weights.qkv_bias),
+        _lines(weights.out_bias),
+        _lines(weights.up_bias),
+        _lines(weights.down_bias),
+        _lines(weights.norm_biases),
         stop,
         TOKENS=columns.count,
         ROUNDS=rounds,
         PAGE=cache.page,
+        SHARES=plan.shares(columns.count, chunks),
+        BATCH=min(chunks, MERGED),
+        DIRECT=plan.is_direct(columns.count, chunks),
         **constants(plan, head),
     )
+
+
+def _lines(array: Any) -> Any:
+    """The same array with its last axis in lines of 16."""
+    if array is None:
+        return None
+    rows, columns = array.shape
+    return array.reshape((rows, columns // LINE, LINE))
 
 
 def constants(plan: Plan, head: bool) -> dict[str, Any]:
@@ -118,6 +130,7 @@ def constants(plan: Plan, head: bool) -> dict[str, Any]:
         "REGISTERS": plan.registers,
         "STAGES": plan.stages,
         "UNITS": plan.held_units,
+        "STATS": plan.stats,
     }
 
 

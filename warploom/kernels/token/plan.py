@@ -23,8 +23,17 @@ ROWS = 16
 """Rows of a unit, those of the matrix instruction."""
 MOST_TOKENS = 8
 """Columns of the matrix instruction: tokens of a launch."""
+LINE = 16
+"""Neighbouring columns of a vector that lie together for all tokens: a step of the instruction."""
+UNIT_LINES = UNIT // LINE
+SPAN = 128
+"""Columns of the input that a warp makes at a time."""
+IN_FLIGHT = 2
+"""Most spans that a warp begins with at a time, so that it waits once for all."""
 CHUNK = 256
 """Keys that attention takes at a time, whatever the batch."""
+MERGED = 8
+"""Chunks of a head that are merged at a time, and most of all columns that every block merges."""
 # Most units of a step beside each other, and columns of all vectors that a block holds for that.
 _WIDEST = 8
 _HELD = 4096
@@ -32,6 +41,7 @@ _PIECE = 16  # columns of a head that are merged at a time
 # Shared memory of a block that the ring of weights leaves for all else, in bytes.
 _MEMORY = 227 * 1024 - 1024
 _RING = 128 * 1024
+_HEADS_COLUMNS = 128  # of the query heads that a warp attends with at a time
 # Registers that bringing weights takes, and from how many warps on the others want the rest.
 _FEW, _MANY_WARPS = 24, 16
 _FILLING = 0.03  # of the weights: what rows of zeros may cost before fewer warps are taken
@@ -169,6 +179,22 @@ class Plan:
         a warpgroup that can leave its own to the others."""
         return 4 if self.warps >= _MANY_WARPS else 1
 
+    def shares(self, columns: int, chunks: int) -> int:
+        """How many blocks share the query heads of a chunk of a key head: so many that all have
+        some, and no more heads than registers hold. What comes out does not depend on it."""
+        group, items = self.shape.heads // self.shape.kv_heads, columns * chunks
+        ways = [s for s in range(group, 0, -1) if group % s == 0]
+        fit = (s for s in ways if items * self.shape.kv_heads * s <= self.blocks)
+        least = min(
+            s for s in ways if group // s * self.shape.head_dim <= _HEADS_COLUMNS or s == group
+        )
+        return max(next(fit, 1), least)
+
+    def is_direct(self, columns: int, chunks: int) -> bool:
+        """Whether every block merges the chunks of a head itself: with few of them, reading all
+        costs less than one more exchange."""
+        return columns * chunks <= MERGED
+
     @property
     def registers(self) -> tuple[int, int]:
         """Registers a thread of the two roles; 0 where nobody has to give up any."""
@@ -194,9 +220,22 @@ class Plan:
         group = self.shape.heads // self.shape.kv_heads
         ring = self.stages * 2 * self.step_elements
         vectors = self.held_units * UNIT * MOST_TOKENS * 2
-        sums = 2 * self.warps * 32 * 4 * 4
+        # Where no sums lie: new keys and values, and what the warps have of some heads.
+        rows = 2 * MOST_TOKENS + 16
+        columns = max(_HEADS_COLUMNS, self.shape.head_dim)
+        attention = rows * self.shape.head_dim * 2 + 4 * self.warps * columns
+        sums = max(2 * self.warps * 32 * 4 * 4, attention)
         rows = group + 2 * MOST_TOKENS
-        return ring + vectors + sums + rows * self.shape.head_dim * 4
+        stats = 4 * (self.stats + 4 * MOST_TOKENS)
+        return ring + vectors + sums + stats + rows * self.shape.head_dim * 4
+
+    @property
+    def stats(self) -> int:
+        """Numbers about all tokens that warps leave for each other: two a span or a warp."""
+        group = self.shape.heads // self.shape.kv_heads
+        normed = (self.qkv, self.gate_up, self.head)
+        spans = max(m.columns // min(SPAN, m.wide * UNIT) for m in normed)
+        return 2 * max(MOST_TOKENS * spans, group * self.warps)
 
 
 def make(shape: Shape, blocks: int, warps: int = 0) -> Plan:

@@ -65,6 +65,15 @@ def forward(model: Model, ids: Any, short: bool = False) -> Result:
         made = held(x) @ _wide(matrix).T
         return made if bias is None else made + bias
 
+    def normed_times(
+        x: np.ndarray, weight: np.ndarray, shift: np.ndarray | None, matrix: np.ndarray
+    ) -> np.ndarray:
+        """A matrix times what a norm gives. With numbers of bf16 and no mean taken away, the kernel
+        multiplies the root into the sums."""
+        if not short or shift is not None or dtype.name != "bfloat16":
+            return times(_normed(x, weight, model.eps, shift), matrix)
+        return times(x * weight, matrix) * _root(x, model.eps)
+
     def held(x: np.ndarray) -> np.ndarray:
         return _wide(x.astype(dtype)) if short else x
 
@@ -72,8 +81,9 @@ def forward(model: Model, ids: Any, short: bool = False) -> Result:
     found.streams.append(x)
     for layer in model.layers:
         biases = (None, None) if layer.norm_biases is None else layer.norm_biases
-        inner = _normed(x, layer.norms[0], model.eps, biases[0])
-        heads = times(inner, layer.qkv, layer.qkv_bias).reshape(len(x), -1, shape.head_dim)
+        heads = normed_times(x, layer.norms[0], biases[0], layer.qkv)
+        heads = heads if layer.qkv_bias is None else heads + layer.qkv_bias
+        heads = heads.reshape(len(x), -1, shape.head_dim)
         q, k, v = np.split(heads, [shape.heads, shape.heads + shape.kv_heads], axis=1)
         if layer.q_norm is not None and layer.k_norm is not None:
             q, k = _normed(q, layer.q_norm, model.eps), _normed(k, layer.k_norm, model.eps)
@@ -83,11 +93,12 @@ def forward(model: Model, ids: Any, short: bool = False) -> Result:
         found.values.append(v)
         attention = times(_attention(q, k, v), layer.out, layer.out_bias)
         middle = x if shape.parallel else x + attention
-        inner = _normed(middle, layer.norms[1], model.eps, biases[1])
-        up = _activated(times(inner, layer.gate_up, layer.up_bias), shape.gated)
+        inner = normed_times(middle, layer.norms[1], biases[1], layer.gate_up)
+        inner = inner if layer.up_bias is None else inner + layer.up_bias
+        up = _activated(inner, shape.gated)
         x = x + attention + times(up, layer.down, layer.down_bias)
         found.streams.append(x)
-    found.logits = times(_normed(x, model.norm, model.eps, model.norm_bias), model.head)
+    found.logits = normed_times(x, model.norm, model.norm_bias, model.head)
     return found
 
 
@@ -126,9 +137,14 @@ def _normed(
 ) -> np.ndarray:
     if bias is not None:
         x = x - np.mean(x, -1, keepdims=True, dtype=np.float32)
-    mean = np.mean(x * x, -1, keepdims=True, dtype=np.float32)
-    made = x / np.sqrt(mean + np.float32(eps)) * weight
+    made = x * _root(x, eps) * weight
     return made if bias is None else made + bias
+
+
+def _root(x: np.ndarray, eps: float) -> np.ndarray:
+    """1 / root of the mean square of each row."""
+    mean = np.mean(x * x, -1, keepdims=True, dtype=np.float32)
+    return 1 / np.sqrt(mean + np.float32(eps))
 
 
 def _wide(array: np.ndarray) -> np.ndarray:

@@ -3,20 +3,22 @@ the vectors, multiplies, and ends in an exchange. `kernel.py` tells what they ne
 """
 
 import warploom as wl
-from warploom.kernels.token.device.attention import attended, chunks_merged
+from warploom.kernels.token.device.attention import Merged, attended, chunks_merged
 from warploom.kernels.token.device.head import chosen, logits_written
 from warploom.kernels.token.device.inputs import (
     Added,
-    Begun,
     Curved,
     Embedded,
     Gated,
     Normed,
     Plain,
     Results,
+    filled,
+    filled_once,
     statistics,
 )
-from warploom.kernels.token.device.stream import filled, multiplied, streamed
+from warploom.kernels.token.device.stream import multiplied, streamed
+from warploom.kernels.token.plan import LINE
 
 
 @wl.struct
@@ -74,14 +76,31 @@ class Work:
     def multiply(self, matrix, source, out, count, turn):
         """One phase: `source` times a matrix, in parts of `out`."""
         filled(self.team, self.vectors, matrix, source)
-        turn = multiplied(self.team, self.ring, self.vectors, matrix, out, turn)
+        turn = multiplied(self.team, self.ring, self.vectors, matrix, out, turn, False)
         return self.team.exchange(count), turn
 
-    def normed(self, source, row, matrix, kept, half):
-        """A source normalised by row `row` of the norms; where `kept` is a tensor, the source
-        itself is left in a half of it."""
-        statistics(self.team, source, self.norm, matrix.span(), kept, half)
-        return Normed(source, self.norm, row, self.team)
+    def once(self):
+        """Whether a normalised source is read once. With numbers of bf16, whose range is that of
+        f32, the root of the mean square is multiplied into the sums."""
+        return self.norm.bias is None and self.vectors.dtype == wl.bf16
+
+    def fill_normed(self, matrix, source, row, kept, half):
+        """Fill the vectors with a source normalised by row `row` of the norms; where `kept` is a
+        tensor, the source itself is left in a half of it."""
+        team, norm = self.team, self.norm
+        if self.once():
+            filled_once(team, self.vectors, matrix, source, norm, row, kept, half)
+        else:
+            LINES = matrix.lines()
+            statistics(team, source, norm, LINES, kept, half)
+            made = Normed(source, norm, row, team, norm.H // (LINES * LINE))
+            filled(team, self.vectors, matrix, made)
+
+    def multiply_normed(self, matrix, out, count, turn):
+        """`multiply` after `fill_normed`."""
+        once = self.once()
+        turn = multiplied(self.team, self.ring, self.vectors, matrix, out, turn, once)
+        return self.team.exchange(count), turn
 
     def attention_results(self, layer):
         return Results(self.out, self.matrices.out, self.out_bias, layer)
@@ -111,12 +130,17 @@ class Work:
 @wl.function
 def attention_phases(work, heads, layer, count, turn):
     """Projection, attention, projection."""
-    team, matrices = work.team, work.matrices
-    source = Begun(Embedded(work.embedding, work.tokens), work.before(layer), layer)
-    source = work.normed(source, 2 * layer, matrices.qkv, work.stream, work.half(layer))
-    count, turn = work.multiply(matrices.qkv, source, work.qkv, count, turn)
+    team, matrices, half = work.team, work.matrices, work.half(layer)
+    if layer == 0:
+        source = Embedded(work.embedding, work.tokens)
+        work.fill_normed(matrices.qkv, source, 0, work.stream, half)
+    else:
+        work.fill_normed(matrices.qkv, work.before(layer), 2 * layer, work.stream, half)
+    count, turn = work.multiply_normed(matrices.qkv, work.qkv, count, turn)
     attended(heads)
     count = team.exchange(count)
+    if heads.DIRECT:
+        return work.multiply(matrices.out, Merged(heads), work.out, count, turn)
     chunks_merged(heads, work.mixed)
     count = team.exchange(count)
     return work.multiply(matrices.out, Plain(work.mixed), work.out, count, turn)
@@ -127,8 +151,8 @@ def feed_forward_phases(work, layer, count, turn):
     """Gate and up, or up alone; down."""
     matrices = work.matrices
     source, kept = work.inner(layer)
-    source = work.normed(source, 2 * layer + 1, matrices.gate_up, kept, 1)
-    count, turn = work.multiply(matrices.gate_up, source, work.gate_up, count, turn)
+    work.fill_normed(matrices.gate_up, source, 2 * layer + 1, kept, 1)
+    count, turn = work.multiply_normed(matrices.gate_up, work.gate_up, count, turn)
     results = Results(work.gate_up, matrices.gate_up, work.up_bias, layer)
     source = Gated(results) if work.GATED else Curved(results)
     return work.multiply(matrices.down, source, work.down, count, turn)
@@ -138,8 +162,8 @@ def feed_forward_phases(work, layer, count, turn):
 def head_phases(work, head, LAYERS, count, turn):
     """Logits, and the next tokens, which every block then knows."""
     team = work.team
-    source = work.normed(work.before(LAYERS), 2 * LAYERS, head.matrix, None, 0)
-    count, turn = work.multiply(head.matrix, source, head.parts, count, turn)
+    work.fill_normed(head.matrix, work.before(LAYERS), 2 * LAYERS, None, 0)
+    count, turn = work.multiply_normed(head.matrix, head.parts, count, turn)
     logits_written(team, head)
     count = team.exchange(count)
     for t in wl.range(team.r, team.TOKENS, team.WARPS):

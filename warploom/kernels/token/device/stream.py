@@ -4,7 +4,7 @@ The sizes of `plan.py` on the device. Knows nothing of what the vectors mean.
 """
 
 import warploom as wl
-from warploom.kernels.token.plan import MOST_TOKENS, ROWS, UNIT
+from warploom.kernels.token.plan import LINE, MOST_TOKENS, ROWS, SPAN, UNIT
 
 # Rows of 4 numbers that hold one unit of all vectors: 4 steps of the instruction, 32 threads.
 _UNIT_ROWS = UNIT // 16 * 32
@@ -43,9 +43,13 @@ class Steps:
     def last_owner(self, band):
         return self.owner(band * self.in_band() + self.in_band() - 1)
 
-    def span(self):
-        """Columns of the input that are read together: they lie in one step."""
-        return min(128, self.WIDE * UNIT)
+    def lines(self):
+        """Lines of the input that are read together: they lie in one step."""
+        return min(SPAN, self.WIDE * UNIT) // LINE
+
+    def longest(self):
+        """Steps whose columns a block holds at most."""
+        return min(-(-self.total() // self.BLOCKS), self.in_band())
 
 
 @wl.function
@@ -59,32 +63,19 @@ def streamed(ring, packed, first, matrix, block):
 
 
 @wl.function
-def keep(vectors, column, t, values):
-    """Put neighbouring numbers of vector t into `vectors`, where the columns that a block has to
-    multiply with begin at 0: sixteen columns of all vectors lie together, as warps read them."""
-    flat = vectors.reshape((vectors.shape[0] * 4,))
-    at = wl.arange(values.shape[0]) + column
-    place = at // 16 * (16 * MOST_TOKENS) + t * 16 + at % 16
-    flat.scatter(place, values.cast(vectors.dtype))
+def keep(vectors, line, t, values):
+    """Put lines of token t from line `line` of `vectors` on, where the columns that a block has to
+    multiply with begin at 0: a line of all vectors lies together, as warps read them."""
+    LINES = vectors.shape[0] * 4 // (MOST_TOKENS * LINE)
+    flat = vectors.reshape((LINES, MOST_TOKENS * LINE))
+    flat[wl.ds(line, values.shape[0]), wl.ds(t * LINE, LINE)].store(values.cast(vectors.dtype))
 
 
 @wl.function
-def filled(team, vectors, matrix, source):
-    """Fill `vectors` with the columns that this block's share of a matrix is multiplied with, in
-    the order of its steps. `source.at(t, column, N)` gives them."""
-    SPAN, WIDTH = matrix.span(), matrix.WIDE * UNIT
-    first, end = matrix.start(team.b), matrix.start(team.b + 1)
-    spans = wl.minimum(end - first, matrix.in_band()) * (WIDTH // SPAN)
-    for i in wl.range(team.r, spans * team.TOKENS, team.WARPS):
-        t, column = i % team.TOKENS, i // team.TOKENS * SPAN
-        keep(vectors, column, t, source.at(t, (first * WIDTH + column) % matrix.K, SPAN))
-    team.meet()
-
-
-@wl.function
-def multiplied(team, ring, vectors, matrix, out, turn):
+def multiplied(team, ring, vectors, matrix, out, turn, SCALED):
     """Multiply this block's share of a matrix with `vectors`, and write the sums of each band to
-    its part of `out` [part, token, row]. Gives the half of `team.sums` that is free."""
+    its part of `out` [part, token, line, 16]; SCALED: times `team.roots`. Gives the half of
+    `team.sums` that is free."""
     lo, hi, STEPS = matrix.start(team.b), matrix.start(team.b + 1), matrix.in_band()
     for band in wl.range(lo // STEPS, (hi + STEPS - 1) // STEPS):
         acc = wl.zeros((32, 4), wl.f32)
@@ -94,13 +85,13 @@ def multiplied(team, ring, vectors, matrix, out, turn):
             with ring.get() as tile:
                 weights = tile[wl.ds(team.r * _UNIT_ROWS, _UNIT_ROWS), :].load()
                 acc = wl.mma(weights, vector, acc)
-        put_sums(team, acc, matrix, band, out, turn)
+        put_sums(team, acc, matrix, band, out, turn, SCALED)
         turn = 1 - turn
     return turn
 
 
 @wl.function
-def put_sums(team, acc, matrix, band, out, turn):
+def put_sums(team, acc, matrix, band, out, turn, SCALED):
     """Add up the sums of the warps that have the same rows, in their order, and write them."""
     WARPS, HIGH, WIDE = team.WARPS, matrix.HIGH, matrix.WIDE
     base = turn * WARPS
@@ -117,15 +108,25 @@ def put_sums(team, acc, matrix, band, out, turn):
         total = flat.gather(place)
         for w in wl.unroll(1, WIDE):
             total = total + flat.gather(place + w * 128)
-        wl.store(out[part, t, wl.ds((band * HIGH + high) * ROWS, ROWS)], total)
+        if SCALED:
+            total = total * team.roots.gather(row * 0 + t)
+        wl.store(out[part, t, band * HIGH + high, wl.ds(0, ROWS)], total)
 
 
 @wl.function
 def summed(parts, matrix, t, rows):
-    """Results of a matrix for token t: its parts, added in the order of the blocks."""
-    band = rows // (ROWS * matrix.HIGH)
-    count = matrix.last_owner(band) - matrix.first_owner(band)
-    total = wl.gather(parts, (0, t, rows))
+    """Results of a matrix for token t: its parts, added in the order of the blocks. Where a band
+    has fewer, the others are zeros, which nobody writes."""
+    total = wl.gather(parts, (0, t, rows // LINE, rows % LINE))
     for p in wl.unroll(1, matrix.PARTS):
-        total = total + wl.gather(parts, (p, t, rows), mask=count >= p)
+        total = total + wl.gather(parts, (p, t, rows // LINE, rows % LINE))
+    return total
+
+
+@wl.function
+def summed_lines(parts, matrix, t, line, LINES):
+    """As `summed`: lines of 16 results, of shape (LINES, 16)."""
+    total = wl.load(parts[0, t, wl.ds(line, LINES), wl.ds(0, LINE)])
+    for p in wl.unroll(1, matrix.PARTS):
+        total = total + wl.load(parts[p, t, wl.ds(line, LINES), wl.ds(0, LINE)])
     return total

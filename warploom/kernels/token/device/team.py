@@ -12,7 +12,8 @@ class Team:
     """One warp's view: warp `r` of `WARPS` in block `b` of `BLOCKS`.
 
     `state` holds a counter that each block raises by one at an exchange, and from where this launch
-    counts. `sums` has two halves of 32 × 4 numbers a warp, used in turn; `stats` numbers of warps.
+    counts. `sums` has two halves of 32 × 4 numbers a warp, used in turn; `stats` numbers of spans
+    or warps, `roots` one of each token: what the sums of a normalised matrix are multiplied with.
     """
 
     r: int
@@ -21,6 +22,7 @@ class Team:
     state: wl.Tensor
     sums: object
     stats: object
+    roots: object
     WARPS: wl.const
     BLOCKS: wl.const
     TOKENS: wl.const
@@ -49,8 +51,8 @@ class Team:
             wl.store(self.state[wl.ds(1, 1)], wl.full((1,), count - self.BLOCKS, wl.i32))
 
     def note(self, place, number):
-        """Keep the one number of a tile of shape (1,) at a place of `stats`."""
-        self.stats.scatter(wl.arange(1) + place, number)
+        """Keep one number, of shape () or (1,), at a place of `stats`."""
+        self.stats.scatter(wl.arange(1) + place, wl.zeros((1,), wl.f32) + number)
 
     def noted(self, place):
         """A number for each warp from a place of `stats` on."""
