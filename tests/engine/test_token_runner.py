@@ -1,7 +1,10 @@
 """The runner of the token kernel against the NumPy forward pass, and which models it takes."""
 
 import signal
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ from warploom.base.errors import ModelError
 from warploom.engine import load
 from warploom.engine.checkpoint import open_checkpoint
 from warploom.engine.model import Model
+from warploom.engine.model import _kernels as chosen_kernels
 from warploom.engine.place import Place
 from warploom.engine.reference import forward
 from warploom.engine.runner import sizes as unfused_sizes
@@ -245,9 +249,31 @@ def test_a_gpu_takes_the_token_kernel_by_itself(tmp_path: Path, path: Path) -> N
     )
     small = load(tiny.write_gguf(tmp_path / "small.gguf", tiny.Tiny()), device="gpu")
     assert small.kernels == "unfused"
-    assert small.why.startswith("one launch an operation: token: `hidden` is 32")
+    assert small.why == (
+        "one launch an operation: token: `hidden` is 32; the kernel takes multiples of 64"
+    )
     exact = load(path, device="gpu", dtype="f32")
     assert "bf16 or f16, not f32" in exact.why
+
+
+def test_text_of_kernels_on_a_gpu(tmp_path: Path, path: Path, golden: Golden) -> None:
+    """Which kernels are taken where nobody asks, and what stands in the way of the first."""
+    gpu: Any = SimpleNamespace(is_gpu=True, multiprocessors=132)
+    config = open_checkpoint(path).config
+    small = open_checkpoint(tiny.write_gguf(tmp_path / "small.gguf", tiny.Tiny())).config
+    texts = [
+        " ".join(chosen_kernels(*case, None))
+        for case in (
+            (config, gpu, "bf16"),
+            (config, gpu, "f32"),
+            (small, gpu, "bf16"),
+            (replace(config, head_dim=24, heads=8), gpu, "bf16"),
+            (replace(config, head_dim=160, heads=2), gpu, "f16"),
+            (replace(config, feed_forward=100), gpu, "bf16"),
+            (config, Place("sim"), "bf16"),
+        )
+    ]
+    golden("\n".join(texts))
 
 
 def test_text_of_too_little_memory(

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from warploom.base.errors import ShapeError
 from warploom.engine.config import ModelConfig
 from warploom.engine.place import Place
 from warploom.engine.refusal import refuse
@@ -45,10 +46,16 @@ def shape_of(config: ModelConfig) -> token.Shape:
 
 
 def why_not(config: ModelConfig, place: Place, dtype: str) -> str:
-    """Why a model does not run in the token kernel; empty where it does."""
+    """Why a model does not run in the token kernel, with the rule that it breaks; empty where it
+    does."""
     if dtype not in ("bf16", "f16"):
         return f"the token kernel has weights of bf16 or f16, not {dtype}"
-    return token.fits(shape_of(config), *_size(place))
+    try:
+        plan_of(config, place)
+    except ShapeError as refused:
+        report = refused.reports[0]
+        return "; ".join((report.message, *report.notes))
+    return ""
 
 
 def _size(place: Place) -> tuple[int, int]:
