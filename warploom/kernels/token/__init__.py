@@ -3,7 +3,7 @@
 from warploom.kernels.token import packing
 from warploom.kernels.token.arrays import Cache, Columns, Weights, Workspace
 from warploom.kernels.token.launch import call, decode
-from warploom.kernels.token.plan import MOST_TOKENS, Plan, Shape, fits, make
+from warploom.kernels.token.plan import MOST_TOKENS, Plan, Shape, make
 
 __all__ = [
     "MOST_TOKENS",
@@ -15,7 +15,6 @@ __all__ = [
     "Workspace",
     "call",
     "decode",
-    "fits",
     "make",
     "packing",
 ]

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warploom.base.errors import ShapeError
 from warploom.base.target import SM_90A
 from warploom.kernels import arguments
 
@@ -324,12 +323,3 @@ def _check(shape: Shape) -> None:
         f"the kernel takes multiples of {_PIECE} up to 128",
         hint="use the kernels of one launch an operation",
     )
-
-
-def fits(shape: Shape, blocks: int, warps: int = 0) -> str:
-    """Why a model does not fit the kernel's rules; empty where it does."""
-    try:
-        make(shape, blocks, warps)
-    except ShapeError as refused:
-        return refused.reports[0].message
-    return ""
