@@ -141,12 +141,27 @@ def obey_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
-def test_a_real_interrupt_ends_a_real_run_with_130(tmp_path: Path) -> None:
-    path = tiny.write_gguf(tmp_path / "tiny.gguf", tiny.Tiny(context=4000, seed=1))
-    command = [sys.executable, "-m", "warploom", "generate", str(path), "hello", "--device", "sim"]
-    command += ["--max-new-tokens", "3000"]
+@pytest.mark.parametrize(
+    ("device", "sizes"),
+    [
+        pytest.param("sim", {"context": 4000}, marks=pytest.mark.slow),
+        # In one launch a token, of which there are enough for the signal to meet one.
+        pytest.param(
+            "gpu",
+            {"context": 60_000, "hidden": 64, "heads": 2, "kv_heads": 1, "head_dim": 32}
+            | {"feed_forward": 64},
+            marks=pytest.mark.gpu,
+        ),
+    ],
+    ids=["sim", "gpu"],
+)
+def test_a_real_interrupt_ends_a_real_run_with_130(
+    tmp_path: Path, device: str, sizes: dict[str, int]
+) -> None:
+    path = tiny.write_gguf(tmp_path / "tiny.gguf", tiny.Tiny(**sizes, seed=1))
+    command = [sys.executable, "-m", "warploom", "generate", str(path), "hello", "--device", device]
+    command += ["--max-new-tokens", str(sizes["context"] - 100)]
     process = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
