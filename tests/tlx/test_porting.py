@@ -179,3 +179,30 @@ def test_rows_apart_stay_apart(device):
     call.run()
     assert np.array_equal(device.get(y), x.transpose(0, 2, 1))
     assert np.array_equal(device.get(z), 2 * x)
+
+
+@wl.kernel
+def meets_in_every_role(y: wl.Tensor):
+    """Each role of each block writes to the peer, and all of the cluster meet before it is read."""
+    mine = wl.shared((2, 32), wl.i32, swizzle=0)
+    rank = wl.cluster_rank()
+    with wl.roles():
+        with wl.role("one", warps=1):
+            mine[wl.ds(0, 1), :].on(1 - rank).store(wl.full((1, 32), rank + 10, wl.i32))
+            wl.cluster_sync()
+            wl.store(y[rank, 0, wl.ds(0, 32)], mine[1, 0] + wl.zeros((32,), wl.i32))
+        with wl.role("two", warps=4):
+            mine[wl.ds(1, 1), :].on(1 - rank).store(wl.full((1, 32), rank + 20, wl.i32))
+            wl.cluster_sync()
+            wl.store(y[rank, 1, wl.ds(0, 32)], mine[0, 31] + wl.zeros((32,), wl.i32))
+
+
+def test_the_cluster_meets_as_often_as_roles_say(device):
+    """Once before anybody reaches a peer, and once in each role. None is added at the end: behind
+    their meeting no role reaches a peer."""
+    y = device.put(np.zeros((2, 2, 32), np.int32))
+    call = meets_in_every_role.launch(2, cluster=2).call(y)
+    assert call.text("machine").count("cluster.sync(") == 1 + 2
+    call.run()
+    expected = [[[20 + 1] * 32, [10 + 1] * 32], [[20] * 32, [10] * 32]]
+    assert np.array_equal(device.get(y), expected)

@@ -26,8 +26,10 @@ def guard_cluster(kernel: Kernel, target: Target) -> None:
     if not any(_outlasts(op) for op in walk(kernel.body)):
         return
     last = kernel.body.ops[-2] if len(kernel.body.ops) > 1 else None
-    for body in _reaching(last.bodies) if isinstance(last, Split) else (kernel.body,):
-        _meet_at_end(body)
+    bodies = _reaching(last.bodies) if isinstance(last, Split) else [kernel.body]
+    if not all(map(_met_since, bodies)):
+        for body in bodies:
+            _meet_at_end(body)
 
 
 def _reaching(roles: tuple[Block, ...]) -> list[Block]:
@@ -80,6 +82,23 @@ def _meet_at_begin(body: Block) -> None:
             why = "no block is reached before it has begun"
             body.ops.insert(number, cluster.Sync(ordered=False, why=why, loc=op.loc))
             return
+
+
+def _met_since(body: Block) -> bool:
+    """Whether all of the cluster meet behind the last access of a role to peers, as it is written,
+    and nothing is under way then."""
+    if any(_goes_on(op) for op in walk(body)):
+        return False
+    meetings = [n for n, op in enumerate(body.ops) if isinstance(op, cluster.Sync) and op.ordered]
+    behind = body.ops[meetings[-1] :] if meetings else body.ops
+    return bool(meetings) and not any(_by_itself(op) for op in walk(Block((), behind)))
+
+
+def _goes_on(op: Op) -> bool:
+    """Whether an operation leaves something under way to peers, or arrives at what they may end."""
+    if isinstance(op, remote.Send | remote.Copy | cluster.ArrivePeers):
+        return True
+    return isinstance(op, tma.Load) and op.multicast is not None
 
 
 def _meet_at_end(body: Block) -> None:
