@@ -104,6 +104,21 @@ def test_trip_counts_of_replicas_that_alternate(device, stages, math, blocks):
         assert np.array_equal(device.get(out), reference.matmul(a, b)), count
 
 
+@pytest.mark.parametrize(("stages", "math"), [(1, 2), (2, 2), (3, 2), (2, 3)])
+@pytest.mark.parametrize("blocks", [1, 2, 9])
+def test_trip_counts_of_replicas_that_write_in_turn(device, stages, math, blocks):
+    """The same where the replicas of a tile write their rows one after the other."""
+    for count in sorted({0, 1, stages - 1, stages, stages + 1, 2 * stages + 1}):
+        a = integers((5 * 64 * math, 16 * count), np.float16, count)
+        b = integers((16 * count, 64), np.float16, stages)
+        out = device.empty((5 * 64 * math, 64), np.float32)
+        constants = {"BM": 64 * math, "BN": 64, "BK": 16, "EN": 32, "STAGGER": True}
+        kernel.gemm[blocks](
+            device.put(a), device.put(b), out, STAGES=stages, MATH=math, **constants
+        )
+        assert np.array_equal(device.get(out), reference.matmul(a, b)), count
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("direct", [False, True])
 def test_alternating_tiles(device, layout, direct):

@@ -191,11 +191,11 @@ def _split(
     constants: dict[str, Any],
 ) -> None:
     """Deal the steps of all tiles to so many blocks."""
-    alone = not constants.pop("PINGPONG") and chosen.CLUSTER == (1, 1)
+    orders = [constants.pop(name) for name in ("PINGPONG", "STAGGER")]
     arguments.require(
-        alone,
+        not any(orders) and chosen.CLUSTER == (1, 1),
         "matmul",
-        "a `config` with SPLIT besides PINGPONG or CLUSTER",
+        "a `config` with SPLIT besides PINGPONG, STAGGER or CLUSTER",
         hint="give one of them",
     )
     parts = 2 * blocks, chosen.BM, chosen.BN

@@ -73,7 +73,8 @@ class Config:
     SWAP: the tiles are of the transposed product, whose rows are the columns of `b`: for a few rows
     of `a`. PDL: the launch begins while the one before it ends; measured to help where the matrix
     unit is what a short product waits for, and to cost a microsecond where memory is. PINGPONG: a
-    replica does a whole tile, and multiplies while the others write theirs.
+    replica does a whole tile, and multiplies while the others write theirs. STAGGER: replicas that
+    share a tile write their rows in turn, and multiply while the others write.
 
     CLUSTER: blocks of a cluster that have tiles of other rows, and of other columns; they share
     what they read. GROUP counts rows of clusters. SPLIT: the steps of all tiles are dealt to so
@@ -93,6 +94,7 @@ class Config:
     PINGPONG: bool = False
     CLUSTER: tuple[int, int] = (1, 1)
     SPLIT: int = 0
+    STAGGER: bool = False
 
     def row(self) -> dict[str, Any]:
         """What a table of measured tiles holds."""

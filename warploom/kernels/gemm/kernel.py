@@ -126,6 +126,7 @@ def gemm(
     GROUP: wl.const = 8,
     DIRECT: wl.const = False,
     PINGPONG: wl.const = False,
+    STAGGER: wl.const = False,
     PROMOTE: wl.const = 0,
 ):
     """c[m, n] = ACTIVATION(alpha·scale_a[m]·scale_b[n]·Σ_k a[m, k]·b[k, n] + bias[n]) +
@@ -135,15 +136,17 @@ def gemm(
     A_T, B_T: the operand is contiguous along its first axis. Each of MATH replicas owns BM / MATH
     rows of a tile of BM x BN and writes them in slices of EN columns: through shared memory by the
     copy engine, or with DIRECT from registers, for a `c` that the engine cannot address. PINGPONG:
-    each owns every MATH-th tile instead, and multiplies while the others write. PROMOTE: so many
-    columns of K at a time are added up by the matrix unit, and the rest in registers.
+    each owns every MATH-th tile instead, and multiplies while the others write. STAGGER: they share
+    tiles and write their rows in turn, so that from the second tile on they are as far apart as the
+    ring is long, and the unit has work while one of them writes. PROMOTE: so many columns of K at a
+    time are added up by the matrix unit, and the rest in registers.
     """
     M = BM if PINGPONG else BM // MATH
     tile_a = wl.shared((BK, BM) if A_T else (BM, BK), a.dtype)
     tile_b = wl.shared((BN, BK) if B_T else (BK, BN), b.dtype)
     deliver = "one" if PINGPONG else "all"
     ring = wl.pipe(STAGES, slots=[tile_a, tile_b], deliver=deliver, cluster=True)
-    unit = wl.turns(MATH) if PINGPONG else None
+    unit = wl.turns(MATH) if PINGPONG or STAGGER else None
     part = None if DIRECT else wl.shared((M, EN), c.dtype)
     out = None if DIRECT else wl.pipe(2, slots=[part], to=wl.copy_engine)
     rows, columns = (c.shape[-2] + BM - 1) // BM, (c.shape[-1] + BN - 1) // BN
@@ -169,7 +172,11 @@ def gemm(
                     else:
                         sums = promoted(ring, 0, K, r, A_T, B_T, M, BN, BK, STAGES, PROMOTE)
                     row, column = i * BM + (0 if PINGPONG else r * M), j * BN
-                    written(Held(sums), M, BN, epilogue, (batch, row, column), target)
+                    if STAGGER:
+                        with unit.turn(r):
+                            written(Held(sums), M, BN, epilogue, (batch, row, column), target)
+                    else:
+                        written(Held(sums), M, BN, epilogue, (batch, row, column), target)
                 else:
                     ring.skip((K + BK - 1) // BK)
                 if PINGPONG:
