@@ -14,6 +14,7 @@ from warploom.bench import machine
 from warploom.bench.case import Context
 from warploom.bench.measure import alternate, summary
 from warploom.bench.record import Row
+from warploom.bench.rivals import in_triton
 from warploom.kernels import gemm
 from warploom.kernels.gemm import config
 
@@ -119,10 +120,8 @@ def _triton(sets: Any, most: float, torch_gemm: Any, row: Row) -> dict[str, Any]
     if sets[0].scale_a is not None:
         row.note = "no rival triton: it has no scales"
         return {}
-    try:
-        triton_gemm: Any = importlib.import_module("warploom.bench.rivals.triton_gemm")
-    except ImportError as why:
-        row.note = f"no rival triton: {why}"
+    triton_gemm = in_triton("triton_gemm", row)
+    if triton_gemm is None:
         return {}
     tile = triton_gemm.fastest(sets)
     graph = torch_gemm.Graph(lambda held: triton_gemm.launch(held, tile), sets, LEAST_S)

@@ -18,6 +18,7 @@ from warploom.bench import machine
 from warploom.bench.case import Context
 from warploom.bench.measure import alternate, seconds, summary
 from warploom.bench.record import Row
+from warploom.bench.rivals import in_triton
 from warploom.kernels import rows
 from warploom.kernels.rows import config, reference
 
@@ -114,12 +115,8 @@ def _config(kind: str, length: int) -> dict[str, Any]:
 
 def _triton(kind: str, sets: Any, graph: Any, row: Row) -> dict[str, Any]:
     """Triton's side of RMSNorm; a note in the row where it cannot take part."""
-    if kind != "rms_norm":
-        return {}
-    try:
-        triton_rows: Any = importlib.import_module("warploom.bench.rivals.triton_rows")
-    except ImportError as why:
-        row.note = f"no rival triton: {why}"
+    triton_rows = in_triton("triton_rows", row) if kind == "rms_norm" else None
+    if triton_rows is None:
         return {}
     block = triton_rows.fastest(sets)
     row.extra["triton_block"] = list(block)
