@@ -32,12 +32,12 @@ ROUNDS, LEAST_S, LEADING = 9, 6e-3, 4
 WRONG = 0.01
 
 
-def candidates(shape: Shape, most: int) -> Iterator[Config]:
+def candidates(shape: Shape, most: int, every: bool = False) -> Iterator[Config]:
     """The `most` best tiles by estimate; of many rows the better half in groups of every height,
     the two best in clusters too, and the best one that three replicas share.
 
-    Alternating replicas and shared tiles lost wherever they were timed and are left out:
-    docs/notes/performance.md.
+    Alternating replicas and tiles shared along K lost wherever they were timed
+    (docs/notes/performance.md): the best of them take part with `every` only.
     """
     ordered = sorted(config.candidates(shape), key=lambda c: config.cycles(c, shape))
     yield from config.swapped(shape)
@@ -50,12 +50,17 @@ def candidates(shape: Shape, most: int) -> Iterator[Config]:
                     yield replace(chosen, GROUP=group, CLUSTER=cluster)
     if shape.m > min(GROUPS) * ROWS:
         yield min(config.threefold(shape), key=lambda c: config.cycles(c, shape))
+    if every:
+        alternating = sorted(config.alternating(shape), key=lambda c: config.cycles(c, shape))
+        yield from alternating[: most // 2]
+        yield from config.shared_out(shape, most // 2)
 
 
-def sweep(case: str, most: int) -> dict[str, Any]:
+def sweep(case: str, most: int, every: bool = False) -> dict[str, Any]:
     """One row of the table: the fastest tile of a case and the one after it, in TFLOP/s.
 
-    All are timed shortly, then the leading ones for longer, with and without an early beginning.
+    All are timed shortly, then the leading ones for longer, with and without an early beginning,
+    with replicas that write at once and in turn.
     """
     torch_gemm: Any = importlib.import_module("warploom.bench.rivals.torch_gemm")
     dtype, layout, (m, n, k) = split(case)
@@ -74,10 +79,9 @@ def sweep(case: str, most: int) -> dict[str, Any]:
         taken = _in_turn({who: graph.seconds for who, graph in graphs.items()}, rounds)
         return {who: 2e-12 * m * n * k / median(seconds) for who, seconds in taken.items()}
 
-    first = rates(candidates(shape, most), FEW, SHORT_S)
+    first = rates(candidates(shape, most, every), FEW, SHORT_S)
     leading = [chosen for chosen in _ranked(first) if chosen is not None][:LEADING]
-    again = {replace(c, PDL=early): None for c in leading for early in (False, True)}
-    last = rates(again, ROUNDS, LEAST_S)
+    last = rates(dict.fromkeys(variants(leading)), ROUNDS, LEAST_S)
     print(f"{case}: cublas {last[None]:.1f}")
     for chosen in _ranked(last):
         if chosen is not None:
@@ -89,6 +93,15 @@ def sweep(case: str, most: int) -> dict[str, Any]:
         **{"key": shape.key(), "config": best.row(), "value": round(last[best], 1)},
         **{"unit": "TFLOP/s", "runner_up": round(last[after], 1)},
     }
+
+
+def variants(leading: Iterable[Config]) -> Iterator[Config]:
+    """Tiles in launches that begin early and late, of replicas that write at once and in turn."""
+    for chosen in leading:
+        shared = chosen.MATH > 1 and not (chosen.PINGPONG or chosen.SPLIT)
+        for early in (False, True):
+            for turns in (False, True) if shared else (False,):
+                yield replace(chosen, PDL=early, STAGGER=turns)
 
 
 def _product(chosen: Config, held: Any) -> None:
@@ -119,8 +132,9 @@ def main() -> int:
     parser.add_argument("cases", nargs="+")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--most", type=int, default=8)
+    parser.add_argument("--every", action="store_true", help="tiles that lost so far, too")
     options = parser.parse_args()
-    rows = {row["key"]: row for row in (sweep(c, options.most) for c in options.cases)}
+    rows = {row["key"]: row for row in (sweep(c, options.most, options.every) for c in options.cases)}
     sms = driver.facts(0).multiprocessors
     if options.out is not None:
         made = time.strftime("%Y-%m-%d", time.gmtime())
