@@ -23,6 +23,7 @@ FORMS = {
     "one": TILE,
     "two": Config(BM=128, BN=64, EN=64, STAGES=3, MATH=2, GROUP=2),
     "turns": Config(BM=64, BN=64, EN=32, STAGES=3, MATH=2, PINGPONG=True),
+    "stagger": Config(BM=128, BN=64, EN=32, STAGES=3, MATH=2, STAGGER=True),
     "pair": Config(BM=64, BN=64, EN=32, STAGES=2, MATH=1, CLUSTER=(2, 1)),
     "pair beside": Config(BM=64, BN=128, EN=32, STAGES=2, MATH=1, CLUSTER=(1, 2)),
     "split": Config(BM=64, BN=64, EN=32, STAGES=2, MATH=1, SPLIT=3),

@@ -339,7 +339,7 @@ def test_the_transposed_product_has_the_same_bits(device, randn):
 def test_repeats_are_identical(device, randn):
     a, b = device.put(randn((130, 264), "bf16")), device.put(randn((264, 200), "bf16"))
     first = device.get(gemm.matmul(a, b))
-    for _ in range(3):
+    for _ in range(1000 if device.name == "gpu" else 3):
         assert np.array_equal(device.get(gemm.matmul(a, b)), first)
 
 
