@@ -68,7 +68,7 @@ class Shape:
 @dataclass(frozen=True, slots=True)
 class Config:
     """A tile of BM x BN, in steps of BK, STAGES of them in flight, finished in slices of EN columns
-    by MATH replicas; tiles in groups of GROUP rows.
+    by MATH replicas, of which each has SLOTS in flight; tiles in groups of GROUP rows.
 
     SWAP: the tiles are of the transposed product, whose rows are the columns of `b`: for a few rows
     of `a`. PDL: the launch begins while the one before it ends; measured to help where the matrix
@@ -95,6 +95,7 @@ class Config:
     CLUSTER: tuple[int, int] = (1, 1)
     SPLIT: int = 0
     STAGGER: bool = False
+    SLOTS: int = 2
 
     def row(self) -> dict[str, Any]:
         """What a table of measured tiles holds."""
@@ -124,7 +125,7 @@ class Config:
 
     def _check(self, call: str) -> None:
         """What the kernel would refuse with its own words, or divide by."""
-        for name in ("GROUP", "BK", "BN", "EN", "MATH", "STAGES"):
+        for name in ("GROUP", "BK", "BN", "EN", "MATH", "STAGES", "SLOTS"):
             number = getattr(self, name)
             require(number >= 1, call, f"`config` has {name} = {number}", hint="it is 1 or more")
         replicas = 1 if self.PINGPONG else self.MATH

@@ -121,6 +121,7 @@ def gemm(
     BN: wl.const = 256,
     BK: wl.const = 64,
     EN: wl.const = 64,
+    SLOTS: wl.const = 2,
     STAGES: wl.const = 4,
     MATH: wl.const = 2,
     GROUP: wl.const = 8,
@@ -134,8 +135,9 @@ def gemm(
     counts matrices, and what has no such axis belongs to all of them. ROW_BIAS: it is bias[m].
 
     A_T, B_T: the operand is contiguous along its first axis. Each of MATH replicas owns BM / MATH
-    rows of a tile of BM x BN and writes them in slices of EN columns: through shared memory by the
-    copy engine, or with DIRECT from registers, for a `c` that the engine cannot address. PINGPONG:
+    rows of a tile of BM x BN and writes them in slices of EN columns: through SLOTS slots of shared
+    memory by the copy engine, or with DIRECT from registers, for a `c` that the engine cannot
+    address. PINGPONG:
     each owns every MATH-th tile instead, and multiplies while the others write. STAGGER: they share
     tiles and write their rows in turn, so that from the second tile on they are as far apart as the
     ring is long, and the unit has work while one of them writes. PROMOTE: so many columns of K at a
@@ -148,7 +150,7 @@ def gemm(
     ring = wl.pipe(STAGES, slots=[tile_a, tile_b], deliver=deliver, cluster=True)
     unit = wl.turns(MATH) if PINGPONG or STAGGER else None
     part = None if DIRECT else wl.shared((M, EN), c.dtype)
-    out = None if DIRECT else wl.pipe(2, slots=[part], to=wl.copy_engine)
+    out = None if DIRECT else wl.pipe(SLOTS, slots=[part], to=wl.copy_engine)
     rows, columns = (c.shape[-2] + BM - 1) // BM, (c.shape[-1] + BN - 1) // BN
     grid = Grid(rows, columns, c.shape[0] if len(c.shape) == 3 else None, GROUP)
     wl.launch_dependents()
