@@ -47,6 +47,7 @@ def split_gemm(
     BN: wl.const = 128,
     BK: wl.const = 64,
     EN: wl.const = 64,
+    SLOTS: wl.const = 2,
     STAGES: wl.const = 4,
     MATH: wl.const = 2,
     GROUP: wl.const = 8,
@@ -62,7 +63,7 @@ def split_gemm(
     tile_b = wl.shared((BN, BK) if B_T else (BK, BN), b.dtype)
     ring = wl.pipe(STAGES, slots=[tile_a, tile_b], cluster=True)
     part = None if DIRECT else wl.shared((M, EN), c.dtype)
-    out = None if DIRECT else wl.pipe(2, slots=[part], to=wl.copy_engine)
+    out = None if DIRECT else wl.pipe(SLOTS, slots=[part], to=wl.copy_engine)
     rows, columns = (c.shape[0] + BM - 1) // BM, (c.shape[1] + BN - 1) // BN
     STEPS = (a.shape[1] + BK - 1) // BK
     grid, shares = Grid(rows, columns, GROUP=GROUP), Shares(rows * columns, STEPS)
