@@ -134,7 +134,9 @@ def main() -> int:
     parser.add_argument("--most", type=int, default=8)
     parser.add_argument("--every", action="store_true", help="tiles that lost so far, too")
     options = parser.parse_args()
-    rows = {row["key"]: row for row in (sweep(c, options.most, options.every) for c in options.cases)}
+    rows = {
+        row["key"]: row for row in (sweep(c, options.most, options.every) for c in options.cases)
+    }
     sms = driver.facts(0).multiprocessors
     if options.out is not None:
         made = time.strftime("%Y-%m-%d", time.gmtime())

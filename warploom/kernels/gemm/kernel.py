@@ -61,23 +61,17 @@ def promoted(ring, lo, hi, r, A_T, B_T, M, BN, BK, STAGES, PROMOTE):
     operands whose sums it rounds. Without PROMOTE it adds up all."""
     if not PROMOTE:
         return summed(ring, lo, hi, r, A_T, B_T, M, BN, BK, STAGES)
-    total, BEHIND = wl.zeros((M, BN), wl.f32), 1 if STAGES > 1 else 0
+    total, BEHIND = wl.zeros((M, BN), wl.f32), 1 if STAGES > 1 and PROMOTE > BK else 0
     for k in wl.range(lo, hi, PROMOTE):
-        if PROMOTE == BK:
+        # The first product of a part takes no sums, so none are set to 0.
+        item = ring.take()
+        part = multiplied(item, wl.zeros((M, BN), wl.f32), r, A_T, B_T)
+        item.release(after=part, behind=BEHIND)
+        for _ in wl.range(k + BK, wl.minimum(hi, k + PROMOTE), BK):
             item = ring.take()
-            part = multiplied(item, wl.zeros((M, BN), wl.f32), r, A_T, B_T)
-            item.release(after=part)
-            total = total + part.wait()
-        else:
-            # The first product of a part takes no sums, so none are set to 0.
-            item = ring.take()
-            part = multiplied(item, wl.zeros((M, BN), wl.f32), r, A_T, B_T)
+            part = multiplied(item, part, r, A_T, B_T)
             item.release(after=part, behind=BEHIND)
-            for _ in wl.range(k + BK, wl.minimum(hi, k + PROMOTE), BK):
-                item = ring.take()
-                part = multiplied(item, part, r, A_T, B_T)
-                item.release(after=part, behind=BEHIND)
-            total = total + part.wait()
+        total = total + part.wait()
     return total
 
 
