@@ -188,18 +188,22 @@ class _Threader:
 
     def loop(self, op: Loop, state: State) -> State:
         rings = _rings(op.body)
-        inner = dict(state)
-        args: list[Value] = []
+        # How much of a position is carried: not what is held, where that is nothing at both ends.
+        carried = {ring: len(state[ring]) for ring in rings}
         for ring in rings:
-            inner[ring] = _fresh(op, state[ring])
-            args += inner[ring]
+            if len(state[ring]) == len(_ITEM) and _count(state[ring][-1]) == 0:
+                carried[ring] -= _empties(op.body, ring)
+        inner = state | {r: _fresh(op, state[r])[: carried[r]] for r in rings}
+        args = [v for ring in rings for v in inner[ring]]
         for arg in args:
             arg.owner = op.body
-        op.inits += tuple(v for ring in rings for v in state[ring])
+        inner |= {r: inner[r] + state[r][carried[r] :] for r in rings}
+        op.inits += tuple(v for ring in rings for v in state[ring][: carried[ring]])
         op.body.args += tuple(args)
         leaves = self.block(op.body, inner)
-        _extend_yield(op.body, leaves, rings)
-        return state | _results(op, rings, state)
+        _extend_yield(op.body, {r: leaves[r][: carried[r]] for r in rings}, rings)
+        results = _results(op, rings, {r: state[r][: carried[r]] for r in rings})
+        return state | {r: results[r] + state[r][carried[r] :] for r in rings}
 
     def branch(self, op: If, state: State) -> State:
         rings = tuple(sorted({*_rings(op.then), *_rings(op.orelse)}))
@@ -265,10 +269,24 @@ def _results(op: Op, rings: tuple[int, ...], state: State) -> State:
     return found
 
 
+def _empties(block: Block, ring: int) -> bool:
+    """Whether a body that is entered with no item of a ring held is left so: what a loop in it
+    holds goes back behind that loop."""
+    for op in reversed(block.ops):
+        if isinstance(op, Loop):
+            if ring in _held_by(op.body):
+                return True
+            if not _empties(op.body, ring):
+                return False
+        elif ring in _held_by(Block((), [op])):
+            return False
+    return True
+
+
 def _fresh(op: Op, like: _At) -> _At:
     """New values for a position."""
-    names = _ITEM if len(like) == len(_ITEM) else _ROUND
-    return tuple(Value(_ROLE, name, op.loc) for name in names)
+    names = _ROUND if len(like) == len(_ROUND) else _ITEM
+    return tuple(Value(_ROLE, name, op.loc) for name in names[: len(like)])
 
 
 def _earlier(build: Builder, slot: Value, count: int, stages: int) -> Value:
