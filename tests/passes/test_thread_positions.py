@@ -218,6 +218,35 @@ def test_each_loop_hands_back_what_it_holds(m: int, n: int) -> None:
             assert held <= 2
 
 
+def carried(text: str) -> list[int]:
+    """How many scalars each loop carries, outer ones first."""
+    return [len(op.inits) for op in walk(threaded(text).body) if isinstance(op, For)]
+
+
+def test_what_is_held_is_carried_only_where_it_is_more_than_nothing() -> None:
+    """A slot and a phase always; the items held where a trip may begin or end with one."""
+    inner = loop(take() + back(1))
+    assert carried(inner) == [3]
+    assert carried(loop(inner, "%m")) == [2, 3]
+    assert carried(loop(loop(inner, "%m"), "%m")) == [2, 2, 3]
+    # An item ahead of the inner loop goes back behind it at the latest, one behind it does not.
+    first, after = take(name="t") + back(1, "t"), take(name="u") + back(1, "u")
+    assert carried(loop(first + inner, "%m")) == [2, 3]
+    assert carried(loop(inner + after, "%m")) == [3, 3]
+    assert carried(loop(branch(after), "%m")) == [3]
+    assert carried(loop(branch(after) + inner, "%m")) == [2, 3]
+
+
+@pytest.mark.parametrize("m", range(4))
+@pytest.mark.parametrize("n", range(4))
+def test_items_ahead_of_an_inner_loop_go_back_once(m: int, n: int) -> None:
+    ahead = take(name="t") + back(1, "t")
+    found = events(loop(ahead + loop(take() + back(1)), "%m"), n=n, m=m)
+    assert takes(found) == counted(m * (n + 1))
+    kinds = [event[0] for event in found]
+    assert kinds.count("back") == kinds.count("take") == m * (n + 1)
+
+
 def test_several_items_a_trip_go_back_in_order() -> None:
     found = events(loop(take() + back(1) + take(name="t") + back(1, name="t")), n=3)
     assert [e[1] for e in found if e[0] == "back"] == [i % 3 for i in range(6)]
