@@ -46,7 +46,7 @@ class RemoteShared(Handle):
         return RemoteShared(self.own.T, self.rank)
 
     def __getitem__(self, index: Any) -> RemoteShared:
-        """A slot `ring.on(rank)[i]`, or a window `tile.on(rank)[wl.ds(row, ROWS), :]`."""
+        """A slot `ring.on(rank)[i]`, or a window as of the tile itself."""
         return RemoteShared(self.own[index], self.rank)
 
     def value(self) -> Value:

@@ -114,8 +114,8 @@ class Shared(Handle):
         return RemoteShared(self, rank_value(rank, "rank"))
 
     def __getitem__(self, index: Any) -> Any:
-        """A slot `ring[i]`, a window `tile[wl.ds(row, ROWS), :]`, or one element `tile[i, j]`: a
-        scalar that every thread of the role reads, zero where an index is outside."""
+        """A slot `ring[i]`, a window `tile[wl.ds(row, ROWS), :]` or `vector[wl.ds(start, N)]` (from
+        a multiple of 16 bytes on), or one element `tile[i, j]`: a scalar that every thread of the role reads, zero where an index is outside."""
         entries = index if isinstance(index, tuple) else (index,)
         if not self.type.slots:
             one = all(isinstance(e, int | Scalar) and not isinstance(e, bool) for e in entries)
