@@ -115,7 +115,8 @@ class Shared(Handle):
 
     def __getitem__(self, index: Any) -> Any:
         """A slot `ring[i]`, a window `tile[wl.ds(row, ROWS), :]` or `vector[wl.ds(start, N)]` (from
-        a multiple of 16 bytes on), or one element `tile[i, j]`: a scalar that every thread of the role reads, zero where an index is outside."""
+        a multiple of 16 bytes on), or one element `tile[i, j]`: a scalar that every thread of the
+        role reads, zero where an index is outside."""
         entries = index if isinstance(index, tuple) else (index,)
         if not self.type.slots:
             one = all(isinstance(e, int | Scalar) and not isinstance(e, bool) for e in entries)
