@@ -326,9 +326,13 @@ def store_async(target: RemoteShared, tile: Tile, barrier: Barrier) -> None:
             argument="target",
             hint="`tile.on(rank)`; a block writes its own tile by `tile.store(value)`",
         )
-    held = target.check_fits(tile)
+    send(target, target.check_fits(tile), barrier, 0)
+
+
+def send(target: RemoteShared, tile: Tile, barrier: Barrier, replica: int) -> None:
+    """As `store_async`, by the threads of one replica where several hold an element."""
     on = _of_peer(barrier)
-    builder().add(remote.Send(target=target.value(), value=held.value, barrier=on))
+    builder().add(remote.Send(target=target.value(), value=tile.value, barrier=on, replica=replica))
 
 
 def _check_run(window: Window, tile: Shared) -> None:

@@ -18,7 +18,7 @@ from warploom.ir.ops import roles as role_ops
 from warploom.language.barrier import Barrier, barrier
 from warploom.language.cluster import cluster_rank, cluster_size
 from warploom.language.context import builder, current
-from warploom.language.copy import store_async
+from warploom.language.copy import send
 from warploom.language.flagged import Flagged, flagged
 from warploom.language.gathering import Gathering, block_number, blocks
 from warploom.language.kept import keep
@@ -131,12 +131,13 @@ class ClusterRoom(Room):
         return full, self._slot(self.rank)
 
     def publish(self, tiles: list[Tile]) -> None:
-        """Send to all others, keep one's own, and wait for what they send."""
+        """Send to all others, keep one's own, and wait for what they send. Warps that hold the same
+        elements send to peers in turn."""
         full, own = self.announce()
         for step in range(1, self.count):
             peer = (self.rank + step) % self.count
             for slots, tile in zip(self.slots, tiles, strict=True):
-                store_async(slots[own].on(peer), tile, full)
+                send(slots[own].on(peer), tile, full, step)
         for slots, tile in zip(self.slots, tiles, strict=True):
             slots[own].store(tile)
         full.wait(self.parity)
@@ -188,7 +189,8 @@ class ScatterRoom(ClusterRoom):
         for step in range(1, self.count):
             peer = (self.rank + step) % self.count
             for slots, pieces in zip(self.slots, self.pieces, strict=True):
-                store_async(slots[own].on(peer), pieces.whole[pieces.part(peer)].load(), full)
+                part = pieces.whole[pieces.part(peer)].load()
+                send(slots[own].on(peer), part, full, step)
         for slots, pieces in zip(self.slots, self.pieces, strict=True):
             slots[own].store(pieces.whole[pieces.part(self.rank)].load())
         full.wait(self.parity)
@@ -211,7 +213,7 @@ class GatherRoom(ClusterRoom):
             for pieces, tile in zip(self.pieces, tiles, strict=True):
                 held, where = pieces.whole[self.half], pieces.part(self.rank)
                 if step:
-                    store_async(held.on(peer)[where], tile, full)
+                    send(held.on(peer)[where], tile, full, step)
                 else:
                     held[where].store(tile)
         full.wait(self.parity)

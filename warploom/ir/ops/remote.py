@@ -97,13 +97,16 @@ class Store(Op):
 )
 class Send(Op):
     """Begin to write a tile of registers to a peer's tile (generic proxy). The bytes complete on
-    the barrier that lies there at the place of `barrier`."""
+    the barrier that lies there at the place of `barrier`. Where several threads hold an element,
+    the `replica`-th of them sends it, counted round."""
 
     target: Value = operand()
     value: Value = operand()
     barrier: Value = operand()
+    replica: int = attribute(default=0)
 
     def verify(self) -> None:
+        check(self.replica >= 0, f"replica {self.replica}")
         _check_value(self.target, self.value)
         barrier_of(self.barrier)
 

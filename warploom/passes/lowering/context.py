@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any, TypeVar
 
 from warploom.base.dtypes import DType, i32, i64
@@ -270,12 +271,18 @@ class Lowering:
 
     def digit_is_zero(self, layout: Layout, modes: tuple[Mode, ...]) -> Value | None:
         """Predicate (extents 1): all these digits are 0; None where there are no digits."""
+        return self._digits_are(layout, modes, 0)
+
+    def _digits_are(self, layout: Layout, modes: tuple[Mode, ...], number: int) -> Value | None:
+        """Predicate (extents 1): the digits are those of a number, the fastest first."""
         rank = len(layout.shape)
         predicate: Value | None = None
         for mode in modes:
             digit = self._digit(layout, mode, rank)
-            zero = self.prologue.emit(registers.Splat(value=self.prologue.const(0, i32), rank=rank))
-            first = self.prologue.emit(registers.Compare(lhs=digit, rhs=zero, kind="eq"))
+            number, wanted = divmod(number, mode.extent)
+            value = self.prologue.const(wanted, i32)
+            value = self.prologue.emit(registers.Splat(value=value, rank=rank))
+            first = self.prologue.emit(registers.Compare(lhs=digit, rhs=value, kind="eq"))
             predicate = (
                 first
                 if predicate is None
@@ -288,6 +295,13 @@ class Lowering:
         if layout not in self._replica:
             self._replica[layout] = self.digit_is_zero(layout, layout.replicas)
         return self._replica[layout]
+
+    def replica(self, layout: Layout, number: int) -> Value | None:
+        """As `first_replica`, of the replica of a number, which goes round those that there are."""
+        count = prod(mode.extent for mode in layout.replicas)
+        if not number % count:
+            return self.first_replica(layout)
+        return self._digits_are(layout, layout.replicas, number % count)
 
     def inside_tile(self, layout: Layout, axis: int, vec: int = 1) -> Value | None:
         """Predicate of coordinates that are no padding along an axis; None where none is."""

@@ -88,7 +88,9 @@ def send(lower: Lowering, op: remote.Send) -> None:
             barrier=remote_address(
                 lower, lower.places[op.barrier], lower.get(view.rank), lower.build
             ),
-            predicate=lower.both(no_padding(lower, layout, vec, axis), lower.first_replica(layout)),
+            predicate=lower.both(
+                no_padding(lower, layout, vec, axis), lower.replica(layout, op.replica)
+            ),
             axis=axis,
             vec=vec,
             alone=lower.kernel.cluster == shape.ALONE,
