@@ -7,13 +7,16 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
+import warploom as wl
 from warploom.base.errors import CompileError
 from warploom.base.target import SM_80, SM_90A, TARGETS
-from warploom.codegen.emitter import CudaSource
+from warploom.codegen.emitter import CudaSource, emit
 from warploom.ir.op import Loc
 from warploom.runtime import nvrtc
+from warploom.runtime.compile import machine_kernel
 
 PLACE = Loc("/src/kernel.py", 8)
 COPY = """\
@@ -86,6 +89,31 @@ def test_a_spill_is_a_warning_with_a_line():
     (note,) = made.notes
     assert made.spill_bytes > 0 and note.facts["bytes"] == made.spill_bytes
     assert (note.code, note.severity, note.spans[0].line) == ("C003", "warning", 8)
+
+
+@wl.kernel
+def greedy(x: wl.Tensor, y: wl.Tensor, n: wl.i32):
+    """One role holds two tiles of 64 registers a thread and has 40; the other one needs few."""
+    with wl.roles():
+        with wl.role("small", warps=4, registers=24):
+            wl.store(y[0, wl.ds(0, 128)], wl.zeros((128,), wl.f32))
+        with wl.role("hold", warps=4, registers=40):
+            a = wl.load(x[0, wl.ds(0, 64), wl.ds(0, 128)])
+            b = wl.load(x[1, wl.ds(0, 64), wl.ds(0, 128)])
+            for _ in wl.range(n):
+                a, b = wl.fma(a, b, a), wl.fma(b, b, a)
+            wl.store(y[1, wl.ds(0, 128)], wl.sum(a, 0) + wl.sum(b, 0))
+
+
+@pytest.mark.skipif(not nvrtc.can_disassemble(), reason="roles are told apart in the SASS")
+def test_a_spill_is_reported_by_role():
+    x, y = np.zeros((2, 64, 128), np.float32), np.zeros((2, 128), np.float32)
+    lowered = machine_kernel(greedy.launch(1).call(x, y, 3).request, SM_90A)
+    (note,) = nvrtc.compile_cubin(emit(lowered, SM_90A), SM_90A).notes
+    spilled = note.facts["roles"]
+    assert spilled["hold"] > 1000 > 100 > spilled.get("small", 0)
+    assert note.spans[0].role == "hold" and note.spans[0].file == __file__
+    assert any(line.startswith("role `hold`: ") for line in note.notes)
 
 
 def test_a_spill_is_an_error_where_strict():
