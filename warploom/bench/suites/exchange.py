@@ -31,7 +31,7 @@ MOST_POLLED = 4096
 LENGTHS = (256, 1024, 4096, 16384)
 SIMULATED = ("256/idle", "256/busy")
 STREAMED = 1 << 30  # bytes, read again and again
-SATURATED = 0.95
+SATURATED = 0.9
 # Pieces of 16 KB that an SM has under way: as many as saturate memory.
 UNDER_WAY = 3
 # Chunks of the stream for a round, so that it outlasts the slowest round that is of interest: of
