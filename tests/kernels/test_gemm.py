@@ -271,12 +271,29 @@ def test_every_candidate_fits(b_t, width):
     few = shape(1, 1, 1, b_t, width)
     for chosen in (*config.candidates(few), *config.swapped(few), *config.alternating(few)):
         stage = (chosen.BM + chosen.BN) * chosen.BK * 2
-        slices = 2 * chosen.BM * chosen.EN * width * (chosen.MATH if chosen.PINGPONG else 1)
+        slices = chosen.SLOTS * chosen.BM * chosen.EN * width
+        slices *= chosen.MATH if chosen.PINGPONG else 1
         assert stage * chosen.STAGES + slices <= 227 * 1024
         assert chosen.STAGES >= 2 and chosen.BN % chosen.EN == 0
         # The sums of a replica and what else it holds fit 232 registers.
         rows = chosen.BM if chosen.PINGPONG else chosen.BM // chosen.MATH
         assert rows * chosen.BN // 128 <= 128
+
+
+@pytest.mark.parametrize("width", [2, 4])
+@pytest.mark.parametrize("promote", [0, 128, 1024])
+def test_every_candidate_of_8_bits_fits(width, promote):
+    few = config.Shape(1, 1, 1, False, True, width, 132, in_bytes=1, promote=promote)
+    found = list(config.candidates(few))
+    for chosen in found:
+        stage, slices = (chosen.BM + chosen.BN) * 128, chosen.SLOTS * chosen.BM * chosen.EN * width
+        assert chosen.BK == 128 and stage * chosen.STAGES + slices <= 227 * 1024
+        assert chosen.STAGES >= 2 and chosen.BN % chosen.EN == 0
+        sums = chosen.BM // chosen.MATH * chosen.BN // 128
+        assert sums * (2 if promote else 1) <= 192
+    # A result of 16 bits that leaves room for four steps is written at once.
+    whole = [c for c in found if (c.EN, c.SLOTS) == (c.BN, 1)]
+    assert any((c.BM, c.BN) == (128, 192) for c in whole) == (width == 2)
 
 
 def test_the_choice_fills_the_machine():
@@ -308,7 +325,7 @@ def test_committed_tables_name_tiles_that_fit():
         for key, chosen in config.measured(sms).items():
             *eight_bits, layout, width, _ = key.split("/")
             stage = (chosen.BM + chosen.BN) * chosen.BK * (1 if eight_bits else 2)
-            slices = 2 * chosen.BM * chosen.EN * int(width)
+            slices = chosen.SLOTS * chosen.BM * chosen.EN * int(width)
             slices *= chosen.MATH if chosen.PINGPONG else 1
             assert stage * chosen.STAGES + slices <= 227 * 1024
             assert layout in LAYOUTS and chosen.BN % chosen.EN == 0

@@ -222,11 +222,16 @@ def candidates(shape: Shape, families: Iterable[tuple[int, int, int]] = _USUAL) 
 
 def eight_bits(shape: Shape) -> Iterator[Config]:
     """The same for 8-bit operands, whose steps of K have as many bytes. Promoted sums take twice
-    the registers."""
+    the registers. Steps are short beside what follows them: where a result leaves room for four,
+    it is written at once, and nobody waits for the slices before."""
     forms = ((128, 2, 192), (64, 1, 192)) if shape.promote else ((128, 2, 256), (64, 1, 256))
     for rows, math, widest in (*forms, (256, 2, 96 if shape.promote else 128)):
         for columns in range(16, widest + 1, 16):
-            yield replace(fitted(rows, columns, math, shape.out_bytes), BK=shape.depth)
+            sliced = replace(fitted(rows, columns, math, shape.out_bytes), BK=shape.depth)
+            left = SHARED - rows * columns * shape.out_bytes
+            stages = min(MOST_STAGES, left // ((rows + columns) * BK * 2))
+            whole = replace(sliced, EN=columns, SLOTS=1, STAGES=stages)
+            yield whole if stages >= 4 else sliced
 
 
 def swapped(shape: Shape) -> Iterator[Config]:
