@@ -126,32 +126,27 @@ class Turns(Joint):
         first = core.convert(core.compare("eq", who, 0), i32)
         self.go[wrap(who)].wait(wrap(core.binary("xor", phase, first)))
 
-    def next(self, player: Player) -> Value:
-        """The next participant that has not ended; oneself where all others have. Who ends does so
-        in a turn of its own, so it is the same all through this one, and is asked for ahead of what
-        the turn is for: nobody waits for the answer when the turn ends."""
-        who = target = player.number()
-        for step in reversed(range(1, self.count)):
-            other = core.binary("mod", core.binary("add", who, step), self.count)
-            gone = self.gone[wrap(other)].test(0)
-            target = core.select(gone.value, target, other)
-        return target
-
-    def hand_over(self, target: Value) -> None:
-        """Let a participant go on."""
+    def hand_over(self, player: Player) -> None:
+        """Let the next participant go on that has not ended; oneself where all others have."""
+        who = player.number()
         build = builder()
         with build.one_thread("warp") as made:
+            target = who
+            for step in reversed(range(1, self.count)):
+                other = core.binary("mod", core.binary("add", who, step), self.count)
+                gone = self.gone[wrap(other)].test(0)
+                target = core.select(gone.value, target, other)
             build.add(mbarrier.Arrive(barrier=self.go[wrap(target)].one()))
         self.hand_overs.append(made)
 
     def end(self, player: Player) -> None:
         """The last turn of a participant: all know of it before the next turn begins."""
         self.begin(player)
-        target, who = self.next(player), player.number()
+        who = player.number()
         build = builder()
         with build.one_thread():
             build.add(mbarrier.Arrive(barrier=self.gone[wrap(who)].one()))
-        self.hand_over(target)
+        self.hand_over(player)
 
     # ---- when all roles are known ----------------------------------------------------------
 
@@ -187,7 +182,7 @@ class Turn(Region):
     def __init__(self, turns: Turns, who: Value) -> None:
         self.turns = turns
         self.who = who
-        self.target: Value | None = None  # who comes next
+        self.player: Player | None = None
 
     def enter(self) -> Any:
         """Wait for it."""
@@ -195,16 +190,15 @@ class Turn(Region):
         plan = need_role("turn")
         if self.turns in held.turns:
             raise Refused("P041", "a turn stands inside another one of the same rotation")
-        player = self.turns.enter(plan, self.who)
-        self.turns.begin(player)
-        self.target = self.turns.next(player)
+        self.player = self.turns.enter(plan, self.who)
+        self.turns.begin(self.player)
         held.turns.append(self.turns)
 
     def leave(self) -> None:
         """Hand over."""
         current().turns.remove(self.turns)
-        assert self.target is not None
-        self.turns.hand_over(self.target)
+        assert self.player is not None
+        self.turns.hand_over(self.player)
 
 
 @vocabulary
