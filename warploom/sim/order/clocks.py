@@ -155,9 +155,9 @@ class Clocks:
         held = self.rows[threads, : SEEN + 1, component]
         self.rows[threads, : SEEN + 1, component] = np.maximum(held, epoch, out=held)
 
-    def forget(self, threads: np.ndarray, held: np.ndarray, apart: bool) -> None:
-        """Threads know again what they held (a copy of their rows), but for what they have seen;
-        `apart`: and nothing of what they have done, as if others had."""
+    def forget(self, threads: np.ndarray, held: np.ndarray) -> None:
+        """Threads know again what they held (a copy of their rows), but for what they have
+        seen."""
         width = held.shape[2]
         for thread, before in zip(threads.tolist(), held, strict=True):
             row, own = self.rows[thread], self.own[thread]
@@ -166,17 +166,6 @@ class Clocks:
                 row[kept, :width] = before[kept]
                 row[kept, width:] = 0
             row[CAUSE, own] = epoch
-            if apart:
-                self._begin_anew(thread)
-
-    def _begin_anew(self, thread: int) -> None:
-        old, new = int(self.own[thread]), self.component()
-        self.own[thread] = new
-        self.threads.add(new)
-        row = self.rows[thread]
-        row[[CAUSE, FENCED, FENCED_GLOBAL, READS], old] = 0
-        row[: SEEN + 1, new] = 1
-        self._marks.clear()
 
     def meet(self, threads: np.ndarray) -> None:
         """Threads meet: each learns what all know."""

@@ -153,6 +153,11 @@ class Book:
         known.update(dict.fromkeys(threads.tolist(), h))
         return [h] * len(held)
 
+    @property
+    def used(self) -> bool:
+        """Whether anybody has come to it, or waited."""
+        return bool(self._known)
+
     def _meet(self, thread: int, site: Any) -> None:
         """Who uses the barrier for the first time must know that it has been made."""
         if self.made is not None and thread not in self._known:

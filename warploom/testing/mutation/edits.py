@@ -108,18 +108,6 @@ def _announce_nothing(place: Place) -> str:
 # ---- numbers -----------------------------------------------------------------------------------
 
 
-def _arrivals(step: int) -> Change:
-    """Another count of arrivals, of a barrier that something comes to."""
-    change = _number("arrivals", lambda n: n + step, 1)
-
-    def edit(place: Place) -> str:
-        made = _buffer(place.op.barrier)
-        others = (o for o in walk(place.kernel.body) if not isinstance(o, mbarrier.Init))
-        return change(place) if any(made in _about(other) for other in others) else ""
-
-    return edit
-
-
 def _number(name: str, change: Callable[[int], int], least: int) -> Change:
     """An attribute made another number, if that is at least `least` and differs."""
 
@@ -374,8 +362,8 @@ EDITS: tuple[Edit, ...] = (
     Edit("next-slot", _LOADS, _next_slot),
     Edit("next-rank", (cluster.Arrive,), _next_rank),
     Edit("flip-parity", (mbarrier.Wait, mbarrier.Test), _scalar("parity", "xor", 1)),
-    Edit("count+1", (mbarrier.Init,), _arrivals(1)),
-    Edit("count-1", (mbarrier.Init,), _arrivals(-1)),
+    Edit("count+1", (mbarrier.Init,), _number("arrivals", lambda n: n + 1, 1)),
+    Edit("count-1", (mbarrier.Init,), _number("arrivals", lambda n: n - 1, 1)),
     Edit("arrive-twice", _ARRIVALS, _number("count", lambda n: n + 1, 1)),
     Edit("threads+32", _THREADS, _number("threads", lambda n: n + 32, 32)),
     Edit("threads-32", _THREADS, _number("threads", lambda n: n - 32, 32)),

@@ -17,7 +17,7 @@ _HELP = "a launch finds more whose loops have more steps than a pipe has stages,
 def text(score: Score, ansi: bool = False) -> str:
     """The report, in colour where `ansi`."""
     lines = [f"{name}: found without any edit\n{render(r, ansi)}" for name, r in score.alarms]
-    lines += _table(score)
+    lines += _table(score) + _kernels(score)
     for status, colour in ((SURVIVED, _RED), (UNREACHED, ""), (EQUIVALENT, "")):
         lines += _listed(score.of(status), colour if ansi else "")
     if score.plain:
@@ -59,6 +59,19 @@ def _table(score: Score) -> list[str]:
         by = ", ".join(f"{code} {count}" for code, count in codes.most_common())
         lines.append(f"{kind:{width}}  {len(caught):4} of {len(own):4}  {by}".rstrip())
     return lines
+
+
+def _kernels(score: Score) -> list[str]:
+    """A line for each kernel, where there are several."""
+    found = score.by_kernel()
+    width = max(map(len, found), default=0)
+    lines = []
+    for name, states in found.items():
+        counted = states[CAUGHT] + states[SURVIVED]
+        share = f"{100 * states[CAUGHT] / counted:5.1f}%" if counted else ""
+        more = f"{states[EQUIVALENT]:4} equivalent {states[UNREACHED]:4} unreached"
+        lines.append(f"{name:{width}}  {states[CAUGHT]:4} of {counted:4}  {share}  {more}")
+    return lines if len(lines) > 1 else []
 
 
 def _listed(verdicts: list[Verdict], colour: str) -> list[str]:

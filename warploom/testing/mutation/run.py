@@ -48,6 +48,7 @@ def selftest_score(
     score = library_score(seconds=seconds, sample=sample, tell=tell)
     survived = [v.json() for v in score.of(SURVIVED)]
     return {
+        "kernels": score.by_kernel(),
         "counted": score.counted,
         "caught": score.caught,
         "equivalent": len(score.of("equivalent")),

@@ -85,9 +85,18 @@ class Score:
         """Caught among counted; 1 where there is nothing to catch."""
         return self.caught / self.counted if self.counted else 1.0
 
+    def by_kernel(self) -> dict[str, dict[str, int]]:
+        """Mutants of each kernel in each state."""
+        found: dict[str, dict[str, int]] = {}
+        for verdict in self.verdicts:
+            states = dict.fromkeys((CAUGHT, SURVIVED, EQUIVALENT, UNREACHED), 0)
+            found.setdefault(verdict.kernel, states)[verdict.status] += 1
+        return found
+
     def json(self) -> dict[str, Any]:
         """Counts and mutants as plain data."""
         return {
+            "kernels": self.by_kernel(),
             "counted": self.counted,
             "caught": self.caught,
             "survived": len(self.of(SURVIVED)),
@@ -119,7 +128,10 @@ def scored(
     for trial in trials:
         score.alarms += [(trial.name, report) for report in trial.findings]
         groups.setdefault(trial.kernel, []).append(trial)
-    for kernel, group in groups.items():
+    order = list(groups.items())
+    if sample is not None:  # with little time, other kernels each time
+        random.Random(sample[1]).shuffle(order)
+    for kernel, group in order:
         if not Translator(kernel, checked=True).waits:
             score.plain.append(kernel.name)
         elif not any(trial.findings for trial in group):

@@ -6,7 +6,6 @@ alone do not; then such that only order less (`weaker`). Knows nothing of what i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -14,19 +13,16 @@ from typing import Any, NamedTuple
 
 from warploom.base.diagnostics import Report, Span
 from warploom.ir.kernel import Kernel, walk
-from warploom.ir.ops import sync
 from warploom.testing.mutation.mutants import Mutant, altered, altered_around, roles_of
 from warploom.testing.mutation.trials import Trial, keys
 from warploom.testing.mutation.weaker import Less, Weaker, ways
 
-# Launches in which pairs are tried; of so many operations nearby, each two together.
-_PAIRED, _NEAR = 2, 6
+# Launches in which pairs are tried, with so many operations nearby; of so many, each two together.
+_PAIRED, _NEAR, _TWO = 2, 16, 6
 # Findings about accesses, which an order that is missing explains; and about the making of
 # barriers, which one explains that is there for it.
 _ACCESSES = ("R", "M002", "M013", "M014", "M015", "M016", "M031")
 _MADE, _FOR_MAKING = ("U104",), "barriers are made"
-# What a barrier says of the memory that it is there for.
-_FOR = re.compile(r"(?:read|write) of (?:tensor )?(\w+)(?:@\d+)?, then (?:read|write) of ")
 
 
 class StandIn(NamedTuple):
@@ -58,14 +54,15 @@ class StandIns:
     def of(self, mutant: Mutant, survivors: Sequence[Mutant]) -> StandIn | None:
         """What stands in for a mutant; other survivors are tried first."""
         others = [m for m in self.drops if m.number != mutant.number]
-        for other in sorted(others, key=lambda m: m not in survivors):
+        others.sort(key=lambda m: (m not in survivors, abs(m.number - mutant.number)))
+        for other in others[: _NEAR + len(survivors)]:
             if self.late():
                 return None
             shown = self._without_all(mutant, other)
             if shown:
                 return StandIn(other.span, shown)
         near = sorted(others, key=lambda m: abs(m.number - mutant.number))
-        near = [m for m in near if m.edit.name == mutant.edit.name][:_NEAR]
+        near = [m for m in near if m.edit.name == mutant.edit.name][:_TWO]
         for both in combinations(near, 2):
             if self.late():
                 return None
@@ -80,7 +77,7 @@ class StandIns:
             shown = self._with_less(mutant, numbers, less)
             if shown:
                 return StandIn(self._span(numbers[0], less), shown)
-        return self._program_order(mutant)
+        return None
 
     def _where(self, *numbers: int) -> Iterator[Trial]:
         return (trial for trial in self.trials if trial.reached.issuperset(numbers))
@@ -90,7 +87,7 @@ class StandIns:
         found = [(n, less) for n, op in enumerate(self.ops) if n != number for less in ways(op)]
         found.sort(key=lambda each: abs(each[0] - number))
         tell = tuple(n for n, less in found if less is Less.TELLS)
-        hear = [((n,), less) for n, less in found if less is Less.HEARS]
+        hear = [((n,), less) for n, less in found if less is Less.HEARS][:_NEAR]
         return [*hear, (tell, Less.TELLS)] if tell else hear
 
     def _span(self, number: int, less: Less) -> Span:
@@ -142,17 +139,3 @@ class StandIns:
         why = getattr(self.ops[mutant.number], "why", "")
         codes = _ACCESSES + _MADE * why.startswith(_FOR_MAKING)
         return next((k[0] for k in both if k not in alone and k[0].startswith(codes)), "")
-
-    def _program_order(self, mutant: Mutant) -> StandIn | None:
-        """Each warp itself does both accesses that a barrier was put between: with the barrier
-        gone, and what a warp does behind it taken for another one's, they race."""
-        op = self.ops[mutant.number]
-        told = _FOR.match(op.why) if isinstance(op, sync.Barrier) and mutant.drops else None
-        if told is None:
-            return None
-        for trial in self._where(mutant.number):
-            for report in self._weakened(trial, (mutant.number,), Less.GOES_ON):
-                if report.code.startswith(_ACCESSES) and told[1] in report.message:
-                    span = replace(mutant.span, label=Less.GOES_ON.value)
-                    return StandIn(span, report.code)
-        return None

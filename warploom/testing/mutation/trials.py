@@ -15,9 +15,11 @@ import numpy as np
 from warploom.base.diagnostics import Report
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Op
+from warploom.ir.ops.mbarrier import Init
 from warploom.runtime.launch import Call
 from warploom.runtime.variant import SimVariant
 from warploom.sim.machine import Batch, Slots, Step, sequence
+from warploom.sim.order.engine import Engine
 from warploom.sim.program import Program
 from warploom.sim.translate import Translator
 from warploom.testing.mutation.weaker import Weaker
@@ -44,13 +46,15 @@ class _Watching(Translator):
     def step(self, op: Op) -> Step | None:
         """The step of an operation, behind a look at the run so far."""
         step, watch = super().step(op), self._watch
-        count, weaker = watch.executed, watch.weaker
+        count, weaker, made = watch.executed, watch.weaker, isinstance(op, Init)
         if step is not None and weaker is not None and op in weaker.ops:
             step = weaker.step(step)
 
         def look(s: Slots, m: Batch) -> None:
             watch.steps += 1
             count[op] = count.get(op, 0) + 1
+            if made:
+                watch.engines.add(m.state.booking.engine)
             if watch.first and m.launch.findings:
                 raise Stopped(m.launch.findings)
             if watch.limit and watch.steps > watch.limit:
@@ -69,6 +73,13 @@ class Watch:
     weaker: Weaker | None = None
     steps: int = 0
     executed: dict[Op, int] = field(default_factory=dict)
+    engines: set[Engine] = field(default_factory=set)
+
+    def reached(self) -> set[Op]:
+        """What has been executed. A barrier that nobody comes to might as well not be made."""
+        books = [b for engine in self.engines for b in engine.books.values() if b.made]
+        used = {b.made[2].op for b in books if b.made and b.used}
+        return {op for op in self.executed if not isinstance(op, Init) or op in used}
 
 
 class _Program(Program):
@@ -135,7 +146,7 @@ class Trial:
             watch = Watch()
             outcome = self._run(self.kernel, watch, seed)
             self.findings += outcome.findings
-            self.reached |= {numbers[op] for op in watch.executed}
+            self.reached |= {numbers[op] for op in watch.reached()}
             self.steps = max(self.steps, watch.steps)
         self._after = [array.copy() for array in self._written]
 

@@ -27,7 +27,6 @@ class Less(Enum):
 
     HEARS = "where nobody learns from `{}`"
     TELLS = "where `{}` tells of the first warp only"
-    GOES_ON = "without the program order of each warp across it"
 
 
 # What learns from others besides waits and barriers of a family.
@@ -47,7 +46,7 @@ class Weaker:
         """The step of one of them, made to do less."""
         if self.less is Less.TELLS:
             return _tells_less(step)
-        return _keeps(step, self.less is Less.GOES_ON)
+        return _keeps(step)
 
 
 def ways(op: Op) -> tuple[Less, ...]:
@@ -69,10 +68,9 @@ class _Held:
         self._heard = {t: len(self.engine.heard.get(t, ())) for t in self.threads.tolist()}
         self._waited: list[tuple[Book, int]] = [(b, b.waited) for b in self.engine.books.values()]
 
-    def back(self, apart: bool) -> None:
-        """Let them know no more than then, but that what they have waited for is over; `apart`:
-        nor what they have done themselves."""
-        self.engine.clocks.forget(self.threads, self._known, apart)
+    def back(self) -> None:
+        """Let them know no more than then, but that what they have waited for is over."""
+        self.engine.clocks.forget(self.threads, self._known)
         del self.engine.learnt[self._learnt :]
         for thread, count in self._heard.items():
             del self.engine.heard.get(thread, [])[count:]
@@ -80,14 +78,14 @@ class _Held:
             book.waited = waited
 
 
-def _keeps(step: Step, apart: bool) -> Step:
+def _keeps(step: Step) -> Step:
     """A step behind which its threads know nothing more."""
     if not isinstance(step, Resumable):
 
         def at_once(s: Slots, m: Batch) -> None:
             held = _Held(m)
             step(s, m)
-            held.back(apart)
+            held.back()
 
         return at_once
     resumed: Callable[[Slots, Batch], Run] = step.start
@@ -99,7 +97,7 @@ def _keeps(step: Step, apart: bool) -> Step:
             try:
                 wait = next(run)
             except StopIteration:
-                held.back(apart)
+                held.back()
                 return
             yield wait
 
