@@ -329,6 +329,29 @@ def test_committed_tables_name_tiles_that_fit():
             slices *= chosen.MATH if chosen.PINGPONG else 1
             assert stage * chosen.STAGES + slices <= 227 * 1024
             assert layout in LAYOUTS and chosen.BN % chosen.EN == 0
+            narrow = chosen.sliced()
+            assert narrow.SLOTS * narrow.EN <= max(chosen.EN, 2 * 64)
+            assert narrow.EN <= 64 and chosen.BN % narrow.EN == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "slots"),
+    [({}, 1), ({"alpha": 0.5}, 1), ({"activation": "silu"}, 2), ({"bias": True}, 2)],
+)
+def test_what_reads_more_is_written_in_slices(device, monkeypatch, more, slots):
+    """A result that is written at once leaves no registers for what an epilogue reads."""
+    whole = config.Config(BM=64, BN=128, EN=128, SLOTS=1, STAGES=2, MATH=1)
+    monkeypatch.setattr(gemm, "choose", lambda *_: whole)
+    used = []
+    fast = gemm._fast
+    monkeypatch.setattr(gemm, "_fast", lambda *given: (used.append(given[2]), fast(*given)))
+    a, b = integers((64, 64), np.float16), integers((64, 128), np.float16, 1)
+    if "bias" in more:
+        more = {"bias": device.put(np.zeros(128, np.float32))}
+    made = gemm.matmul(device.put(a), device.put(b), **more, dtype=np.float32)
+    assert [chosen.SLOTS for chosen in used] == [slots]
+    if "bias" in more:
+        assert np.array_equal(device.get(made), reference.matmul(a, b))
 
 
 def test_wrong_arguments(randn):

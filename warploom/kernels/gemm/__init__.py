@@ -98,7 +98,10 @@ def matmul(
             operands.tell(slow)
             _plain(views, scales, activation)
         else:
-            _fast(views, wanted, _configured(config, wanted, batch_invariant), scales, activation)
+            chosen = _configured(config, wanted, batch_invariant)
+            if config is None and (activation or _reads_more(views)):
+                chosen = chosen.sliced()
+            _fast(views, wanted, chosen, scales, activation)
     return out
 
 
@@ -133,6 +136,13 @@ def _configured(
         hint=f"BK divides {shape.promote}; or pass another `promote`",
     )
     return chosen
+
+
+def _reads_more(views: Mapping[str, View]) -> bool:
+    """Whether an epilogue has more than sums and one factor in registers, or writes from them."""
+    factors = [views[name] for name in ("scale_a", "scale_b") if name in views]
+    each = any(factor.strides[0] != 0 for factor in factors)
+    return each or "bias" in views or "residual" in views or operands.needs_registers(views)
 
 
 def _plain(views: Mapping[str, View], scales: Mapping[str, Any], activation: Any) -> None:

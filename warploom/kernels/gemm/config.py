@@ -145,6 +145,15 @@ class Config:
             hint="EN divides BN",
         )
 
+    def sliced(self) -> "Config":
+        """The same in narrow slices: what an epilogue reads beside the sums of a wide one does not
+        fit the registers."""
+        if self.SLOTS > 1:
+            return self
+        widths = (32, 16) if self.MATH > 2 else (64, 32, 16)
+        columns = next((w for w in widths if self.EN % w == 0), self.EN)
+        return replace(self, EN=columns, SLOTS=min(2, self.EN // columns))
+
     def constants(self) -> dict[str, Any]:
         """The compile-time arguments of the kernel."""
         return dict(_constants(self))
