@@ -81,6 +81,7 @@ class Workspace:
     stream: Any
     parts: tuple[Any, ...]
     chunks: tuple[Any, Any, Any]
+    up: Any
     mixed: Any
     logits: Any
     best: Any
@@ -113,6 +114,7 @@ class Workspace:
                 floats(*heads),
                 floats(*heads),
             ),
+            up=floats(1, columns, shape.feed_forward // LINE, LINE),
             mixed=floats(columns, shape.query // LINE, LINE),
             logits=floats(rounds * columns, shape.vocabulary),
             best=floats(columns, runs),

@@ -100,6 +100,7 @@ def token(
     chunk_out: wl.Tensor,
     chunk_tops: wl.Tensor,
     chunk_totals: wl.Tensor,
+    up: wl.Tensor,
     mixed: wl.Tensor,
     logits: wl.Tensor,
     best: wl.Tensor,
@@ -143,6 +144,7 @@ def token(
     SHARES: wl.const = 1,
     BATCH: wl.const = 1,
     DIRECT: wl.const = False,
+    REDUCED: wl.const = False,
 ):
     """ROUNDS tokens of each of TOKENS columns: column t goes on from `ids[t]` at `positions[t]` of
     the sequence `sequences[t]`. Each round chooses the token with the largest logit and notes it
@@ -179,8 +181,8 @@ def token(
             work = Work(
                 *(team, matrices, ring, vectors, embedding, tokens),
                 *(Norm(norms, norm_biases, eps, matrices.qkv.K), stream),
-                *(qkv_parts, out_parts, gate_up_parts, down_parts, mixed),
-                *(out_bias, up_bias, down_bias, PARALLEL, GATED),
+                *(qkv_parts, out_parts, gate_up_parts, down_parts, up, mixed),
+                *(out_bias, up_bias, down_bias, REDUCED, PARALLEL, GATED),
             )
             count, turn = team.first_count(), 0
             begun(team, vectors, tokens, ids)

@@ -7,7 +7,7 @@ import numpy as np
 from warploom.base.dtypes import bf16
 from warploom.kernels.token import arrays, kernel
 from warploom.kernels.token.arrays import Cache, Columns, Weights, Workspace
-from warploom.kernels.token.plan import LINE, MERGED, Plan, Shape, make
+from warploom.kernels.token.plan import LINE, MERGED, REDUCED, Plan, Shape, make
 
 
 def decode(
@@ -72,6 +72,7 @@ def call(
         work.stream,
         *work.parts,
         *work.chunks,
+        work.up,
         work.mixed,
         work.logits,
         work.best,
@@ -93,6 +94,7 @@ def call(
         PAGE=cache.page,
         SHARES=plan.shares(columns.count, chunks),
         BATCH=min(chunks, MERGED),
+        REDUCED=columns.count >= REDUCED,
         DIRECT=plan.is_direct(columns.count, chunks),
         **constants(plan, head),
     )

@@ -29,6 +29,10 @@ SPAN = 128
 """Columns of the input that a warp makes at a time."""
 IN_FLIGHT = 2
 """Most spans that a warp begins with at a time, so that it waits once for all."""
+SUMMED_IN_FLIGHT = 4
+"""The same where parts have been added up."""
+REDUCED = 3
+"""From so many columns on, parts are added up once for all blocks."""
 CHUNK = 256
 """Keys that attention takes at a time, whatever the batch."""
 MERGED = 8

@@ -7,7 +7,7 @@ import warploom as wl
 from warploom.kernels.activation.kernel import gelu_by_erf, silu
 from warploom.kernels.norm.kernel import inverse_root
 from warploom.kernels.token.device.stream import keep, summed, summed_lines
-from warploom.kernels.token.plan import IN_FLIGHT, LINE, MOST_TOKENS, UNIT_LINES
+from warploom.kernels.token.plan import LINE, MOST_TOKENS, UNIT_LINES
 
 
 @wl.struct
@@ -179,13 +179,23 @@ def keep_share(team, kept, half, t, span, value):
 
 
 @wl.function
-def filled_once(team, vectors, matrix, source, norm, row, kept, half):
+def summed_up(team, source, LINES, ALL, out, half):
+    """Each block makes a share of a source of ALL lines, once for all: out[half, t, line, 16]."""
+    for i in wl.range(
+        team.r * team.BLOCKS + team.b, ALL // LINES * team.TOKENS, team.BLOCKS * team.WARPS
+    ):
+        t, line = i % team.TOKENS, i // team.TOKENS * LINES
+        wl.store(out[half, t, wl.ds(line, LINES), wl.ds(0, LINE)], source.at(t, line, LINES))
+
+
+@wl.function
+def filled_once(team, vectors, matrix, source, norm, row, kept, half, MOST):
     """`statistics` and `filled` in one pass: the vectors are only multiplied with the weights of
     the norm, and `team.roots` get what the sums of a matrix have to be multiplied with."""
     LINES, LINES_HELD = matrix.lines(), matrix.WIDE * UNIT_LINES
     ALL, TOKENS, WARPS = matrix.K // LINE, team.TOKENS, team.WARPS
     SPANS = ALL // LINES
-    FLIGHT = flight(SPANS * TOKENS, WARPS)
+    FLIGHT = flight(SPANS * TOKENS, WARPS, MOST)
     first, end = matrix.start(team.b), matrix.start(team.b + 1)
     start = first * LINES_HELD % ALL
     held = wl.minimum(end - first, matrix.in_band()) * LINES_HELD
@@ -212,12 +222,12 @@ def filled_once(team, vectors, matrix, source, norm, row, kept, half):
 
 
 @wl.function
-def filled(team, vectors, matrix, source):
+def filled(team, vectors, matrix, source, MOST):
     """Fill `vectors` with the columns that this block's share of a matrix is multiplied with, in
-    the order of its steps. `source.at` gives them."""
+    the order of its steps. `source.at` gives them, up to MOST spans at a time."""
     LINES, LINES_HELD = matrix.lines(), matrix.WIDE * UNIT_LINES
     ALL, TOKENS, WARPS = matrix.K // LINE, team.TOKENS, team.WARPS
-    FLIGHT = flight(matrix.longest() * LINES_HELD // LINES * TOKENS, WARPS)
+    FLIGHT = flight(matrix.longest() * LINES_HELD // LINES * TOKENS, WARPS, MOST)
     first, end = matrix.start(team.b), matrix.start(team.b + 1)
     items = wl.minimum(end - first, matrix.in_band()) * (LINES_HELD // LINES) * TOKENS
     for i in wl.range(team.r, items, WARPS * FLIGHT):
@@ -234,7 +244,7 @@ def filled(team, vectors, matrix, source):
 
 
 @wl.function
-def flight(items, warps):
+def flight(items, warps, MOST):
     """Of so many items dealt to warps in turn, those that a warp begins with at a time: their loads
     are under way together."""
-    return min(IN_FLIGHT, -(-items // warps))
+    return min(MOST, -(-items // warps))

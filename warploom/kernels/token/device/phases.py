@@ -16,9 +16,10 @@ from warploom.kernels.token.device.inputs import (
     filled,
     filled_once,
     statistics,
+    summed_up,
 )
 from warploom.kernels.token.device.stream import multiplied, streamed
-from warploom.kernels.token.plan import LINE
+from warploom.kernels.token.plan import IN_FLIGHT, LINE, SUMMED_IN_FLIGHT
 
 
 @wl.struct
@@ -66,35 +67,56 @@ class Work:
     out: wl.Tensor
     gate_up: wl.Tensor
     down: wl.Tensor
+    up: wl.Tensor
     mixed: wl.Tensor
     out_bias: object
     up_bias: object
     down_bias: object
+    REDUCED: wl.const
     PARALLEL: wl.const
     GATED: wl.const
 
     def multiply(self, matrix, source, out, count, turn):
         """One phase: `source` times a matrix, in parts of `out`."""
-        filled(self.team, self.vectors, matrix, source)
+        filled(self.team, self.vectors, matrix, source, self.spans())
         turn = multiplied(self.team, self.ring, self.vectors, matrix, out, turn, False)
         return self.team.exchange(count), turn
+
+    def spans(self):
+        """Most spans of a source that a warp begins with at a time."""
+        return SUMMED_IN_FLIGHT if self.REDUCED else IN_FLIGHT
+
+    def reduced(self, source, LINES, ALL, out, half, count):
+        """One more phase: each block makes a share of a source. With many tokens that costs less
+        than all of them reading all of its parts."""
+        summed_up(self.team, source, LINES, ALL // LINE, out, half)
+        return Added(out, half, None, None), self.team.exchange(count)
 
     def once(self):
         """Whether a normalised source is read once. With numbers of bf16, whose range is that of
         f32, the root of the mean square is multiplied into the sums."""
         return self.norm.bias is None and self.vectors.dtype == wl.bf16
 
-    def fill_normed(self, matrix, source, row, kept, half):
+    def begin_normed(self, matrix, source, row, kept, half, count):
         """Fill the vectors with a source normalised by row `row` of the norms; where `kept` is a
         tensor, the source itself is left in a half of it."""
+        if self.REDUCED and kept is not None:
+            source, count = self.reduced(source, matrix.lines(), matrix.K, kept, half, count)
+            kept = None
+        self.fill_normed(matrix, source, row, kept, half)
+        return count
+
+    def fill_normed(self, matrix, source, row, kept, half):
+        """`begin_normed` with what every block reads for itself."""
         team, norm = self.team, self.norm
         if self.once():
-            filled_once(team, self.vectors, matrix, source, norm, row, kept, half)
+            SPANS = self.spans()
+            filled_once(team, self.vectors, matrix, source, norm, row, kept, half, SPANS)
         else:
             LINES = matrix.lines()
             statistics(team, source, norm, LINES, kept, half)
             made = Normed(source, norm, row, team, norm.H // (LINES * LINE))
-            filled(team, self.vectors, matrix, made)
+            filled(team, self.vectors, matrix, made, IN_FLIGHT)
 
     def multiply_normed(self, matrix, out, count, turn):
         """`multiply` after `fill_normed`."""
@@ -135,7 +157,8 @@ def attention_phases(work, heads, layer, count, turn):
         source = Embedded(work.embedding, work.tokens)
         work.fill_normed(matrices.qkv, source, 0, work.stream, half)
     else:
-        work.fill_normed(matrices.qkv, work.before(layer), 2 * layer, work.stream, half)
+        source = work.before(layer)
+        count = work.begin_normed(matrices.qkv, source, 2 * layer, work.stream, half, count)
     count, turn = work.multiply_normed(matrices.qkv, work.qkv, count, turn)
     attended(heads)
     count = team.exchange(count)
@@ -151,10 +174,13 @@ def feed_forward_phases(work, layer, count, turn):
     """Gate and up, or up alone; down."""
     matrices = work.matrices
     source, kept = work.inner(layer)
-    work.fill_normed(matrices.gate_up, source, 2 * layer + 1, kept, 1)
+    count = work.begin_normed(matrices.gate_up, source, 2 * layer + 1, kept, 1, count)
     count, turn = work.multiply_normed(matrices.gate_up, work.gate_up, count, turn)
     results = Results(work.gate_up, matrices.gate_up, work.up_bias, layer)
     source = Gated(results) if work.GATED else Curved(results)
+    if work.REDUCED:
+        LINES = matrices.down.lines()
+        source, count = work.reduced(source, LINES, matrices.down.K, work.up, 0, count)
     return work.multiply(matrices.down, source, work.down, count, turn)
 
 
@@ -162,7 +188,9 @@ def feed_forward_phases(work, layer, count, turn):
 def head_phases(work, head, LAYERS, count, turn):
     """Logits, and the next tokens, which every block then knows."""
     team = work.team
-    work.fill_normed(head.matrix, work.before(LAYERS), 2 * LAYERS, None, 0)
+    kept = work.stream if work.REDUCED else None
+    source, half = work.before(LAYERS), work.half(LAYERS)
+    count = work.begin_normed(head.matrix, source, 2 * LAYERS, kept, half, count)
     count, turn = work.multiply_normed(head.matrix, head.parts, count, turn)
     logits_written(team, head)
     count = team.exchange(count)
