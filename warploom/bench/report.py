@@ -107,9 +107,14 @@ def _lines(record: dict[str, Any]) -> list[str]:
     if not judged:
         groups: dict[str, list[dict[str, Any]]] = {}
         for row in rows:
-            groups.setdefault(row["case"].partition("/")[0], []).append(row)
+            if row["status"] == "ok":
+                groups.setdefault(row["case"].partition("/")[0], []).append(row)
         slowest = [max(group, key=lambda r: r["ours"]) for group in groups.values()]
-        return [_line(record, row, f" (slowest of {len(rows) // len(groups)})") for row in slowest]
+        notes = [
+            f" (slowest of {len(group)})" if len(group) > 1 else "" for group in groups.values()
+        ]
+        failed = [_line(record, row) for row in rows if row["status"] != "ok"]
+        return [*(_line(record, *pair) for pair in zip(slowest, notes, strict=True)), *failed]
     mean = record["geomean_ratio"]["fastest"]
     name = f"{record['suite']}, geometric mean of {len(rows)}"
     shown = [judged[0], *judged[1:][-3:]]
