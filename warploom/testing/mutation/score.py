@@ -89,7 +89,9 @@ class Score:
         """Mutants of each kernel in each state."""
         found: dict[str, dict[str, int]] = {}
         for verdict in self.verdicts:
-            states = dict.fromkeys((CAUGHT, SURVIVED, EQUIVALENT, UNREACHED), 0)
+            states: dict[str, int] = {
+                state: 0 for state in (CAUGHT, SURVIVED, EQUIVALENT, UNREACHED)
+            }
             found.setdefault(verdict.kernel, states)[verdict.status] += 1
         return found
 
