@@ -13,8 +13,8 @@ HEADER = (
 )
 EMPTY = "No result file yet: nothing is claimed.\n"
 
-# Steps of a lesson, in a table of its own: `steps_table`.
-LESSONS = ("gemm-ladder",)
+# Suites whose figures stand in tables of pages of their own.
+LESSONS = ("gemm-ladder", "exchange")
 # A suite with more rows than these is summed up.
 MOST_ROWS = 6
 
@@ -98,7 +98,7 @@ def _cell(row: dict[str, Any] | None) -> str:
 
 
 def _lines(record: dict[str, Any]) -> list[str]:
-    """The rows of a file; of many the mean, the best, the three worst and what was not measured."""
+    """The rows of a file; of many the mean, the worst and how many were not measured."""
     rows = record["rows"]
     if len(rows) <= MOST_ROWS:
         return [_line(record, row) for row in rows]
@@ -115,12 +115,10 @@ def _lines(record: dict[str, Any]) -> list[str]:
         ]
         failed = [_line(record, row) for row in rows if row["status"] != "ok"]
         return [*(_line(record, *pair) for pair in zip(slowest, notes, strict=True)), *failed]
-    mean = record["geomean_ratio"]["fastest"]
-    name = f"{record['suite']}, geometric mean of {len(rows)}"
-    shown = [judged[0], *judged[1:][-3:]]
-    shown += [row for row in rows if row["status"] != "ok"]
-    head = f"| {name} | {record['machine']} | | | {mean:.2f} | |\n"
-    return [head, *(_line(record, row) for row in shown)]
+    mean, missing = record["geomean_ratio"]["fastest"], sum(row["status"] != "ok" for row in rows)
+    name = f"{record['suite']}, geometric mean of {len(judged)}, worst {judged[-1]['ratio']:.2f}"
+    name += f"; {missing} not judged" if missing else ""
+    return [f"| {name} | {record['machine']} | | | {mean:.2f} | |\n"]
 
 
 def _line(record: dict[str, Any], row: dict[str, Any], note: str = "") -> str:
