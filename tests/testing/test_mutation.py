@@ -434,7 +434,7 @@ def test_mutants_get_one_verdict_on_every_schedule(name: str):
 LEAST = 0.98
 
 
-# Kernels with meetings that the checker does not miss: the limits listed in docs/memory_model.md.
+# Kernels with meetings that can be dropped unnoticed: the limits that docs/memory_model.md lists.
 LIMITS = ("token", "histogram", "soak", "once", "all_reduce", "grouped_rows", "grouped_depth")
 
 
