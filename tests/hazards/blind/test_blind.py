@@ -1,19 +1,23 @@
-"""Faults planted by hand: `bugs.toml`, `second.toml` and `third.toml` say where, and which lines a
-report has to name. README.md keeps who planted them, and what the first runs found and missed."""
+"""Faults planted by hand: `bugs.toml`, `second.toml`, … say where, and which lines a report has to
+name. README.md keeps who planted them, and what the first runs found and missed."""
 
+import inspect
 import tomllib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import warploom as wl
-from tests.hazards.test_hazards import kernel_of
+from tests.hazards.test_hazards import kernel_of, module
 from warploom.base.diagnostics import Report
 
 HERE = Path(__file__).parent
 # A list of faults, and the folder of the kernels that they are planted in.
-SETS = {"bugs": "kernels", "second": "second", "third": "third"}
+SETS = {"bugs": "kernels", "second": "second", "third": "third", "fourth": "fourth"}
+# What the kernels of the fourth set ought to give is written beside them.
+WITH_VALUES = sorted((HERE / "fourth").glob("*.py"))
 KERNELS = [path for folder in SETS.values() for path in sorted((HERE / folder).glob("*.py"))]
 
 
@@ -71,6 +75,19 @@ def told_at(path: Path, bug: dict[str, Any]) -> tuple[bool, list[Report]]:
 def test_right(path: Path):
     found = kernel_of(path).example_call().check(seeds=20)
     assert found.clean, found.text()
+
+
+@pytest.mark.parametrize("path", [pytest.param(p, id=p.stem) for p in WITH_VALUES])
+def test_values(path: Path):
+    """A right kernel gives what `expected(arguments…)`, in NumPy beside it, says."""
+    call, expected = kernel_of(path).example_call(), module(path).expected
+    names = list(inspect.signature(expected).parameters)
+    wanted = expected(*(np.array(a) for a in call.args), **call.kwargs)
+    call.run()
+    assert wanted
+    for name, value in wanted.items():
+        got = call.args[names.index(name)]
+        np.testing.assert_allclose(got, value, rtol=1e-3, atol=1e-2, err_msg=name)
 
 
 @pytest.mark.parametrize("bug", [parameter(bug) for bug in BUGS])
