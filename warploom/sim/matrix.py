@@ -12,13 +12,13 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any
 
 import numpy as np
 
 from warploom.base.dtypes import DType, f32
 from warploom.ir.op import Op
 from warploom.ir.ops.shared_memory import MATRIX_BITS
+from warploom.ir.ops.wgmma import WaitGroup
 from warploom.sim.boxes import CHUNK, PERIOD, chunks_of, swizzled
 from warploom.sim.conversions import wide
 from warploom.sim.values import carrier
@@ -110,12 +110,14 @@ def added(left: np.ndarray, right: np.ndarray, sums: DType) -> np.ndarray:
 class Accumulator:
     """An accumulator that products are under way for. `rows` is [blocks of 64 rows, 64, n]."""
 
-    __slots__ = ("extents", "open", "rows")
+    __slots__ = ("extents", "last", "product", "rows", "waited")
 
     def __init__(self, array: np.ndarray, extents: tuple[int, ...]) -> None:
         blocks, eights = extents[0] // 2, extents[1] // 2
         self.extents = extents
-        self.open = 0  # products that have not retired
+        self.last = 0  # the number of the group that its last product is in
+        self.product: Op | None = None  # that product
+        self.waited: WaitGroup | None = None  # the last wait that was to make it valid, and did not
         full = np.broadcast_to(array, (*extents, 1, 4, 32))
         parts = full.reshape(blocks, 2, eights, 2, 4, 8, 4)
         # (block, half, j, e, warp, row, pair) to (block, warp, half, row, j, pair, e)
@@ -146,33 +148,42 @@ class Product:
         if self.fresh:
             self.acc.rows[self.block] = 0
         self.acc.rows[self.block] += self.run()
-        self.acc.open -= 1
 
 
 class MatrixUnit:
-    """The matrix unit of one warpgroup: groups of products, oldest first."""
+    """The matrix unit of one warpgroup: groups of products, oldest first.
 
-    __slots__ = ("groups", "open")
+    Products retire at any time; what the warpgroup may rely on is what it has waited for."""
+
+    __slots__ = ("closed", "groups", "known", "open")
 
     def __init__(self) -> None:
         self.open: list[Product] = []
         self.groups: deque[list[Product]] = deque()
+        self.closed = 0  # groups so far
+        self.known = 0  # of them, those that have been waited for
 
     def issue(self, product: Product) -> None:
         """Begin a product; it belongs to the group that is closed next."""
-        product.acc.open += 1
+        product.acc.last, product.acc.product = self.closed + 1, product.op
         self.open.append(product)
 
     def commit(self) -> None:
         """Close the current group."""
         self.groups.append(self.open)
         self.open = []
+        self.closed += 1
 
     def wait(self, pending: int) -> None:
         """Retire groups until at most `pending` are left."""
         while len(self.groups) > pending:
             for product in self.groups.popleft():
                 product.retire()
+        self.known = max(self.known, self.closed - pending)
+
+    def valid(self, acc: Accumulator) -> bool:
+        """Whether all products of an accumulator have been waited for."""
+        return acc.last <= self.known
 
     def oldest(self) -> Callable[[], None] | None:
         """What may be done next, if anything is under way."""
@@ -184,8 +195,3 @@ class MatrixUnit:
 
 def _retire_first(group: list[Product]) -> None:
     group.pop(0).retire()
-
-
-def unretired(value: Any) -> bool:
-    """Whether a value is an accumulator with products under way."""
-    return type(value) is Accumulator and value.open > 0

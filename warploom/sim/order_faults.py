@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from warploom.base.diagnostics import Report, Span
 from warploom.base.errors import report
 from warploom.ir.op import Op
-from warploom.ir.ops import bulk, descriptor, flags, remote, tma
+from warploom.ir.ops import bulk, descriptor, flagged, flags, remote, tma
 from warploom.sim import sync_faults
 from warploom.sim.order.history import Does
 from warploom.sim.order.problems import Beginning, Kind, Problem
@@ -234,11 +234,11 @@ def _signal(problem: Problem, site: Site, piece: Piece | None) -> None:
     name, target = problem.object.name, problem.facts["target"]
     _make(
         "U105",
-        f"a wait for {name} to be {target} may be over without a signal that it took",
+        f"a wait for {name} may be over without a signal that it took",
         site,
         ("waits here", "this signal"),
         problem.other,
-        (f"{name}: other signals may reach {target} first, or this one may not be needed",),
+        (f"other signals may make it {target} first, or this one may not be needed",),
         "wait for the sum of all signals of a round, and let nobody signal for the next round "
         "before it has waited for this one",
     )
@@ -259,9 +259,10 @@ def _store(problem: Problem, site: Site, piece: Piece | None) -> None:
 
 def _word(problem: Problem, site: Site, piece: Piece | None) -> None:
     name, tag = problem.object.name.name, problem.facts["tag"]
+    assert isinstance(site.op, flagged.Put)
     _make(
         "U107",
-        f"flagged data at {name} is sent again before it is known to be received",
+        f"flagged data of `{site.op.tensor.name}` is sent again before it is known to be received",
         site,
         ("sent again here", "not ordered with this"),
         problem.other,

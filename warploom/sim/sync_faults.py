@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 from warploom.base.diagnostics import Span
 from warploom.base.errors import report
 from warploom.ir.op import Op
+from warploom.ir.ops import wgmma
 from warploom.sim.barriers import Mbarrier
 from warploom.sim.faults import WRITTEN_OVER
 from warploom.sim.machine import Batch
 
 if TYPE_CHECKING:
     from warploom.sim.block import BlockState
+    from warploom.sim.matrix import Accumulator
 
 
 def block_of(m: Batch) -> str:
@@ -215,8 +217,20 @@ def no_fence(m: Batch, op: Op) -> None:
     )
 
 
-def in_flight(m: Batch, op: Op) -> None:
+def _left_by(wait: wgmma.WaitGroup | None) -> str:
+    """What a wait for an accumulator leaves in flight."""
+    pending = 0 if wait is None else wait.pending
+    return f"this wait leaves {pending} group{'s' * (pending != 1)} in flight"
+
+
+def in_flight(m: Batch, op: Op, acc: Accumulator) -> None:
     """An accumulator that is read while products are under way."""
+    role, places = m.actor.role, {op.loc}
+    other: tuple[Span, ...] = ()
+    for at, label in ((acc.product, "this product adds to it"), (acc.waited, _left_by(acc.waited))):
+        if at is not None and at.loc not in places:
+            places.add(at.loc)
+            other = (*other, Span.at(at.loc, label=label, role=role))
     found(
         m,
         op,
@@ -224,6 +238,7 @@ def in_flight(m: Batch, op: Op) -> None:
         "an accumulator is read before its products have retired",
         label="read here",
         hint="wait for the group of the product first",
+        other=other,
     )
 
 

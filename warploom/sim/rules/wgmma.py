@@ -26,7 +26,6 @@ from warploom.sim.matrix import (
     elements,
     fragment,
     places,
-    unretired,
 )
 from warploom.sim.registry import simulates
 from warploom.sim.shadow import holds
@@ -159,10 +158,14 @@ def wait_group(t: Translator, op: wgmma.WaitGroup) -> Step:
     def start(s: Slots, m: Batch) -> Run:
         if m.state.shuffles:
             yield None
-        m.actor.matrix.wait(pending)
-        value = s[acc]
-        settled = type(value) is Accumulator and not unretired(value)
-        s[d] = value.registers() if settled else value
+        unit, value = m.actor.matrix, s[acc]
+        unit.wait(pending)
+        if type(value) is Accumulator:
+            if unit.valid(value):
+                value = value.registers()
+            else:
+                value.waited = op
+        s[d] = value
 
     return Resumable(start)
 
@@ -183,8 +186,8 @@ _PASS_ON = (wgmma.Mma, wgmma.MmaRegisters, wgmma.WaitGroup, control.For, control
 
 
 def settled(t: Translator, op: Op, step: Step) -> Step:
-    """The step of an operation that may read an accumulator: one whose products have not retired is
-    a finding."""
+    """The step of an operation that may read an accumulator: one whose products have not been
+    waited for is a finding, whether they have retired in this run or not."""
     if isinstance(op, control.Assign) and op.source.storage == op.target.storage:
         return step  # nothing is copied
     slots = [
@@ -199,8 +202,8 @@ def settled(t: Translator, op: Op, step: Step) -> Step:
         for slot in slots:
             value = s[slot]
             if type(value) is Accumulator:
-                if unretired(value):
-                    sync_faults.in_flight(m, op)
+                if not m.actor.matrix.valid(value):
+                    sync_faults.in_flight(m, op, value)
                 s[slot] = value.registers()
         step(s, m)
 
