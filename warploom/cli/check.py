@@ -110,11 +110,15 @@ def _refuse(options: argparse.Namespace) -> None:
     """Refuse numbers and options that do not fit."""
     check_mutants.refuse_wrong(options)
     if options.seeds is not None and options.seeds < 1:
-        raise error("H021", f"--seeds {options.seeds}: at least one run")
+        raise error(
+            "H021",
+            f"--seeds {options.seeds}: at least one run",
+            hint="--seeds 20 runs twenty schedules",
+        )
     if options.seed is not None and options.seed < 0:
-        raise error("H021", f"--seed {options.seed}: seeds count from 0")
+        raise error("H021", f"--seed {options.seed}: seeds count from 0", hint="give 0 or more")
     if options.limit is not None and options.limit < 1:
-        raise error("H021", f"--limit {options.limit}: at least one state")
+        raise error("H021", f"--limit {options.limit}: at least one state", hint="give 1 or more")
     if options.explore and (options.seed is not None or options.schedule):
         raise error("H021", "--explore visits all schedules", hint="leave out --seed, --schedule")
     if not options.explore and (options.limit is not None or options.no_reduction):

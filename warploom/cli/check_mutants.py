@@ -42,7 +42,7 @@ def refuse_wrong(options: argparse.Namespace) -> None:
     if bool(options.kernel) == options.library:
         raise error("H021", "either KERNEL or --library", hint="warploom check --help")
     if options.families and not options.library:
-        raise error("H021", "--families without --library")
+        raise error("H021", "--families without --library", hint="write --library --families a,b")
     if options.mutate and (options.seed is not None or options.schedule):
         raise error("H021", "--mutate takes no --seed and no --schedule", hint="--seeds N")
     if not 0.0 <= options.score <= 1.0:

@@ -45,9 +45,15 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the kernels; returns the exit code."""
     if options.count < 0 or options.seed < 0:
-        raise error("H021", f"--seed {options.seed} --count {options.count}: both count from 0")
+        raise error(
+            "H021",
+            f"--seed {options.seed} --count {options.count}: both count from 0",
+            hint="give 0 or more for both",
+        )
     if options.processes < 1:
-        raise error("H021", f"--processes {options.processes}: there is at least one")
+        raise error(
+            "H021", f"--processes {options.processes}: there is at least one", hint="give 1 or more"
+        )
     device = places.parse(options.device)
     quiet = options.json == "-"
 

@@ -65,7 +65,11 @@ def run(options: argparse.Namespace) -> int:
     if options.seeds is not None and not options.checked:
         raise error("H021", "--seeds counts checked runs", hint="add --checked")
     if options.seeds is not None and options.seeds < 1:
-        raise error("H021", f"--seeds {options.seeds}: at least one run")
+        raise error(
+            "H021",
+            f"--seeds {options.seeds}: at least one run",
+            hint="--seeds 20 runs twenty schedules",
+        )
     call = found.call(device)
     if stops:
         call = call.stopping(*stops)

@@ -46,7 +46,7 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the parts; returns the exit code."""
     if options.seed < 0:
-        raise error("H021", f"--seed {options.seed}: seeds count from 0")
+        raise error("H021", f"--seed {options.seed}: seeds count from 0", hint="give 0 or more")
     if options.resume and options.json in (None, "-"):
         raise error("H021", "--resume goes on from a file", hint="name it by --json FILE")
     target = _file(options.json)

@@ -203,6 +203,7 @@ class Model:
             "E304",
             f"{item!r} is no token id of {self.name}",
             notes=[f"the vocabulary has the ids 0 to {self.config.vocabulary - 1}"],
+            hint="give ids of the model's own tokenizer",
         )
 
     def _not_empty(self, ids: list[int]) -> list[int]:

@@ -58,7 +58,11 @@ def truth(frame: Frame, value: Any, node: ast.AST) -> bool | Scalar:
         )
     if isinstance(value, Handle):
         raise frame.problem(
-            "F030", f"a condition is one value, not {value!r}", node, label=kind_of(value)
+            "F030",
+            f"a condition is one value, not {value!r}",
+            node,
+            label=kind_of(value),
+            hint="ask for one of its fields",
         )
     if isinstance(value, Tensor | Window):
         raise frame.problem(

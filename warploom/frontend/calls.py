@@ -81,7 +81,12 @@ def _arguments(frame: Frame, node: ast.Call) -> tuple[list[Any], dict[str, Any],
     named: dict[str, Any] = {}
     for keyword in node.keywords:
         if keyword.arg is None:
-            raise frame.problem("F011", "`**` in a call is not supported", keyword.value)
+            raise frame.problem(
+                "F011",
+                "`**` in a call is not supported",
+                keyword.value,
+                hint="write each argument by name: `f(axis=1)`",
+            )
         named[keyword.arg] = evaluate(frame, keyword.value)
     return positional, named, places
 
@@ -306,7 +311,11 @@ def _refused_call(frame: Frame, function: Any, node: ast.Call) -> Problem:
         )
     if not callable(function):
         return frame.problem(
-            "F021", f"`{spelt}` cannot be called", node.func, label=kind_of(function)
+            "F021",
+            f"`{spelt}` cannot be called",
+            node.func,
+            label=kind_of(function),
+            hint="kernels call functions of `wl`, and those under `@wl.function`",
         )
     name = getattr(function, "__name__", "")
     library = (getattr(function, "__module__", None) or type(function).__module__).split(".")[0]

@@ -88,7 +88,12 @@ def is_symbolic(value: Any) -> bool:
 def constant(frame: Frame, node: ast.Constant) -> Any:
     """A literal."""
     if isinstance(node.value, complex | bytes):
-        raise frame.problem("F011", f"{node.value!r} has no meaning in a kernel", node)
+        raise frame.problem(
+            "F011",
+            f"{node.value!r} has no meaning in a kernel",
+            node,
+            hint="constants are numbers, texts, None, True and False",
+        )
     return node.value
 
 
@@ -115,7 +120,13 @@ def starred(frame: Frame, node: ast.Starred) -> list[Any]:
     value = evaluate(frame, node.value)
     items = as_sequence(value)
     if items is None:
-        raise frame.problem("F032", "`*` needs a tuple or a list", node, label=kind_of(value))
+        raise frame.problem(
+            "F032",
+            "`*` needs a tuple or a list",
+            node,
+            label=kind_of(value),
+            hint="write the arguments one by one",
+        )
     return list(items)
 
 
@@ -123,10 +134,20 @@ def starred(frame: Frame, node: ast.Starred) -> list[Any]:
 def comprehension(frame: Frame, node: ast.ListComp | ast.GeneratorExp) -> list[Any]:
     """`[f(i) for i in …]` over what is known at compile time."""
     if len(node.generators) != 1:
-        raise frame.problem("F011", "one `for` in a comprehension", node)
+        raise frame.problem(
+            "F011",
+            "one `for` in a comprehension",
+            node,
+            hint="write a loop over `wl.unroll(n)`, and `append` in it",
+        )
     (over,) = node.generators
     if not isinstance(over.target, ast.Name):
-        raise frame.problem("F011", "a comprehension binds one name", over.target)
+        raise frame.problem(
+            "F011",
+            "a comprehension binds one name",
+            over.target,
+            hint="bind one name, and take its parts: `t[0]`, `t[1]`",
+        )
     value = evaluate(frame, over.iter)
     items = as_sequence(numbers(value))
     if items is None:
@@ -226,6 +247,7 @@ def not_computed(frame: Frame, node: ast.AST, problem: Exception) -> Problem:
         f"{type(problem).__name__}: {problem}",
         node,
         notes=["this is computed at compile time"],
+        hint="this is computed at compile time: give other constants, or pass the result",
     )
 
 

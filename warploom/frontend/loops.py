@@ -74,7 +74,12 @@ def _run_time(frame: Frame, node: ast.For, over: Range) -> None:
     """Build a `control.for`."""
     target = node.target
     if not isinstance(target, ast.Name):
-        raise frame.problem("F032", "a loop over a range binds one name", target)
+        raise frame.problem(
+            "F032",
+            "a loop over a range binds one name",
+            target,
+            hint="write `for i in wl.range(n):`",
+        )
     frame.at(node.iter)
     lo, hi, step = _bounds(over)
     spread = max(uniform(v) for v in (lo, hi, step))

@@ -32,7 +32,10 @@ def check_print(frame: Frame, node: ast.Call) -> None:
             )
     if node.keywords:
         raise frame.problem(
-            "F028", f"`print` in a kernel has no `{node.keywords[0].arg}=`", node.keywords[0].value
+            "F028",
+            f"`print` in a kernel has no `{node.keywords[0].arg}=`",
+            node.keywords[0].value,
+            hint="leave it out; each print is one line",
         )
 
 
@@ -50,7 +53,12 @@ def _separated(text: ast.JoinedStr) -> str:
 def _len(value: Any) -> int:
     if isinstance(value, Tile):
         if not value.shape:
-            raise Refused("T012", "a tile of shape () has no length", argument="value")
+            raise Refused(
+                "T012",
+                "a tile of shape () has no length",
+                argument="value",
+                hint="it is one value: `wl.scalar(t)`",
+            )
         return value.shape[0]
     if isinstance(value, Tensor | Window | Scalar):
         raise Refused(
@@ -95,7 +103,7 @@ def _extreme(name: str, given: tuple[Any, ...]) -> Any:
             )
         values = list(items)
     if not values:
-        raise Refused("T015", f"`{name}` of nothing")
+        raise Refused("T015", f"`{name}` of nothing", hint="give one value or more")
     result = values[0]
     fold = arithmetic.maximum if name == "max" else arithmetic.minimum
     for value in values[1:]:
@@ -151,7 +159,11 @@ def _listed(kind: Callable[[Any], Any]) -> Callable[..., Any]:
         for value in values:
             found = as_sequence(numbers(value))
             if found is None:
-                raise Refused("F036", f"{kind_of(value)} cannot be listed at compile time")
+                raise Refused(
+                    "F036",
+                    f"{kind_of(value)} cannot be listed at compile time",
+                    hint="`for i in wl.range(n):` counts at run time",
+                )
             items.append(found)
         return kind(*items)
 

@@ -115,7 +115,12 @@ def _plain_function(fn: Any) -> types.FunctionType:
     }
     for flag, what in kinds.items():
         if code.co_flags & flag:
-            raise error("F002", f"a kernel is a plain function, not {what}", place)
+            raise error(
+                "F002",
+                f"a kernel is a plain function, not {what}",
+                place,
+                hint="write it with `def`, without `async` and `yield`",
+            )
     outer = given.__qualname__.rpartition(".")[0]
     if outer and not outer.endswith("<locals>") and not isinstance(fn, Method):
         raise _method(given)

@@ -77,7 +77,9 @@ def _append(frame: Frame, node: ast.Expr, name: str, owner: Any) -> None:
             "F025", f"`{name}` is a tuple, which never changes", call, hint="use a list"
         )
     if len(call.args) != 1 or call.keywords:
-        raise frame.problem("F026", "`append` takes one value", call)
+        raise frame.problem(
+            "F026", "`append` takes one value", call, hint="append one after the other"
+        )
     frame.bind(name, [*owner, evaluate(frame, call.args[0])], call)
 
 
@@ -95,6 +97,7 @@ def assertion(frame: Frame, node: ast.Assert) -> None:
                 f"this assertion does not hold: {text}",
                 node.test,
                 label="False at compile time",
+                hint="it is decided at compile time: give other constants",
             )
         return
     frame.at(node)
@@ -118,7 +121,11 @@ def _text(frame: Frame, node: ast.Assert) -> str:
     text = evaluate(frame, node.msg)
     if not isinstance(text, str):
         raise frame.problem(
-            "F028", "the text of an assertion is a constant", node.msg, label=kind_of(text)
+            "F028",
+            "the text of an assertion is a constant",
+            node.msg,
+            label=kind_of(text),
+            hint="write a plain text; `print` shows values",
         )
     return text
 

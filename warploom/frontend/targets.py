@@ -76,15 +76,27 @@ def _field(frame: Frame, target: ast.Attribute, owner: Instance) -> Problem:
 def _unpack(frame: Frame, target: ast.Tuple | ast.List, value: Any, source: ast.expr) -> None:
     items = as_sequence(value)
     if items is None:
-        raise frame.problem("F032", "this cannot be unpacked", source, label=kind_of(value))
+        raise frame.problem(
+            "F032",
+            "this cannot be unpacked",
+            source,
+            label=kind_of(value),
+            hint="tuples, lists and structs of known length can be",
+        )
     if any(isinstance(t, ast.Starred) for t in target.elts):
-        raise frame.problem("F032", "`*` on the left of `=` is not supported", target)
+        raise frame.problem(
+            "F032",
+            "`*` on the left of `=` is not supported",
+            target,
+            hint="take the rest by a slice: `rest = parts[1:]`",
+        )
     if len(items) != len(target.elts):
         raise frame.problem(
             "F032",
             f"{len(target.elts)} names for {len(items)} values",
             target,
             notes=[f"the right side is {kind_of(value)} of {len(items)}"],
+            hint="write as many names as there are values",
         )
     inner = source.elts if isinstance(source, ast.Tuple | ast.List) else []
     for at, (part, item) in enumerate(zip(target.elts, items, strict=True)):
@@ -110,7 +122,11 @@ def _set_item(frame: Frame, target: ast.Subscript, value: Any) -> None:
         )
     if not isinstance(owner, list) or not isinstance(target.value, ast.Name):
         raise frame.problem(
-            "F035", "only items of a list with a name can be assigned", target, label=kind_of(owner)
+            "F035",
+            "only items of a list with a name can be assigned",
+            target,
+            label=kind_of(owner),
+            hint="bind a name to the list first",
         )
     index = evaluate(frame, target.slice)
     if isinstance(index, Scalar | Tile):
@@ -120,7 +136,10 @@ def _set_item(frame: Frame, target: ast.Subscript, value: Any) -> None:
         raise frame.problem("T015", f"an index is an integer, not {kind_of(index)}", target.slice)
     if not -len(owner) <= index < len(owner):
         raise frame.problem(
-            "F037", f"index {index} is outside a list of {len(owner)}", target.slice
+            "F037",
+            f"index {index} is outside a list of {len(owner)}",
+            target.slice,
+            hint="a list does not grow by assignment: `parts.append(t)`",
         )
     # The name gets a new list, so that branches and loops see an assignment.
     changed = list(owner)

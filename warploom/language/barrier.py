@@ -44,7 +44,11 @@ class Barrier(Handle):
     def one(self) -> Value:
         """The value of a single barrier."""
         if self.count != 1:
-            raise Refused("P005", f"{self!r}: choose one, `bars[i]`")
+            raise Refused(
+                "P005",
+                f"{self!r}: choose one, `bars[i]`",
+                hint="write `bars[i]` with the number of the barrier",
+            )
         return self.value
 
     def arrive(self, count: int = 1, per: str = "role") -> None:

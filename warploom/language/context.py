@@ -52,7 +52,11 @@ class Handle:
 
     def __getitem__(self, index: Any) -> Any:
         """An element, where the thing has some."""
-        raise Refused("T015", f"{self!r} has no elements")
+        raise Refused(
+            "T015",
+            f"{self!r} has no elements",
+            hint="docs/language.md lists what can be asked of it",
+        )
 
 
 class Refused(Exception):

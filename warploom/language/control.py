@@ -92,7 +92,9 @@ def unroll(lo: int, hi: int | None = None, step: int = 1) -> Unroll:
         if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int)):
             raise Refused("T015", f"a loop counts integers, not {kind_of(bound)}", argument=name)
     if step == 0:
-        raise Refused("F036", "the step of a loop is 0", argument="step")
+        raise Refused(
+            "F036", "the step of a loop is 0", argument="step", hint="use 1 or more, or -1"
+        )
     numbers = builtins.range(0, lo, step) if hi is None else builtins.range(lo, hi, step)
     if len(numbers) > _MOST_COPIES:
         raise Refused(

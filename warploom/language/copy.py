@@ -68,7 +68,12 @@ def copy_async(
         _load(source, target, barrier, cache, multicast, fill)
     elif isinstance(source, Shared) and isinstance(target, Window | MadeWindow):
         if multicast is not None:
-            raise Refused("T015", "a copy to a tensor goes to one place", argument="multicast")
+            raise Refused(
+                "T015",
+                "a copy to a tensor goes to one place",
+                argument="multicast",
+                hint="leave `multicast` out",
+            )
         _check_reduce(reduce, source, tma.BOX_REDUCES)
         _store(source, target, cache, reduce)
     else:
@@ -108,6 +113,7 @@ def _no_reduce(reduce: Any) -> None:
             "T015",
             "elements are combined in a tensor, and this copy goes to shared memory",
             argument="reduce",
+            hint="leave `reduce` out, or copy to a window of a tensor",
         )
 
 
@@ -160,7 +166,10 @@ def _one(barrier: Any) -> Value:
     """An argument that must be a single mbarrier."""
     if not isinstance(barrier, Barrier):
         raise Refused(
-            "T015", f"`barrier` is an mbarrier, not {kind_of(barrier)}", argument="barrier"
+            "T015",
+            f"`barrier` is an mbarrier, not {kind_of(barrier)}",
+            argument="barrier",
+            hint="`bar = wl.barrier(1)` makes one",
         )
     return barrier.one()
 

@@ -111,7 +111,13 @@ def _adopted(number: Number, dtype: DType, argument: str) -> Number:
     if dtype.is_bool:
         if isinstance(number, bool) or number in (0, 1):
             return bool(number)
-        raise Refused("T003", f"{number!r} is not a bool", argument=argument, label="True or False")
+        raise Refused(
+            "T003",
+            f"{number!r} is not a bool",
+            argument=argument,
+            label="True or False",
+            hint="write True or False",
+        )
     if dtype.is_float:
         value = float(number)
         if dtype.is_f8:

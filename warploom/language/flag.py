@@ -84,7 +84,12 @@ def wait(flag: Window, at_least: Arithmetic, scope: str = "gpu", order: str = "a
 def _flag(window: Any, name: str, scope: str, order: str, orders: tuple[str, ...]) -> Window:
     place = need_window(window, "flag", name)
     if place.tensor.dtype != i32:
-        raise Refused("T004", f"a flag is an i32, not {place.tensor.dtype}", argument="flag")
+        raise Refused(
+            "T004",
+            f"a flag is an i32, not {place.tensor.dtype}",
+            argument="flag",
+            hint="give a tensor of i32",
+        )
     if any(size is not None for size in place.sizes):
         hint = "give an integer for each axis: `flags[i]`"
         raise Refused("T017", "a flag is one element", argument="flag", hint=hint)

@@ -26,7 +26,12 @@ def stop_at(word: Tensor) -> None:
     """
     need_top("a word that ends waits")
     if not isinstance(word, Tensor) or word.dtype != i32 or word.rank != 1:
-        raise Refused("T004", "the word that ends waits is in a tensor of i32", argument="word")
+        raise Refused(
+            "T004",
+            "the word that ends waits is in a tensor of i32",
+            argument="word",
+            hint="give a tensor of i32",
+        )
     current().stop = word.root
 
 

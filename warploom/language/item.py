@@ -50,9 +50,17 @@ class Item(Handle):
 
     def __getitem__(self, index: Any) -> Shared:
         if isinstance(index, bool) or not isinstance(index, int):
-            raise Refused("F027", f"an item is indexed by a constant, not {kind_of(index)}")
+            raise Refused(
+                "F027",
+                f"an item is indexed by a constant, not {kind_of(index)}",
+                hint="unpack it: `a, b = item`",
+            )
         if not -len(self.tiles) <= index < len(self.tiles):
-            raise Refused("F037", f"index {index} is outside an item of {len(self.tiles)}")
+            raise Refused(
+                "F037",
+                f"index {index} is outside an item of {len(self.tiles)}",
+                hint="unpack it: `a, b = item`",
+            )
         return self.tiles[index]
 
     # ---- what its tiles tell ---------------------------------------------------------------
@@ -116,7 +124,11 @@ class Item(Handle):
 
     def _check(self, after: Any, behind: Any) -> None:
         if self.released:
-            raise Refused("P022", "this item was handed back before")
+            raise Refused(
+                "P022",
+                "this item was handed back before",
+                hint="release each item once, or use `with ring.get() as …`",
+            )
         need_count("behind", behind, 0)
         own = current().role.items
         held = behind + sum(i.pipe is self.pipe and not i.released for i in own)
@@ -129,7 +141,10 @@ class Item(Handle):
             )
         if after is not None and not isinstance(after, Pending):
             raise Refused(
-                "T015", f"`after` is a pending product, not {kind_of(after)}", argument="after"
+                "T015",
+                f"`after` is a pending product, not {kind_of(after)}",
+                argument="after",
+                hint="give what `wl.dot_async` returned, or leave it out",
             )
         if builder().block is not self.block:
             raise Refused(

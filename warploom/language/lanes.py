@@ -107,7 +107,12 @@ def shuffle(value: Tile, lane: Tile | Scalar | int) -> Tile:
     if isinstance(lane, Tile):
         source = _one_a_thread(lane, "lane").value
         if core.dtype_of(source) != i32:
-            raise Refused("T015", f"a lane is an i32, not {core.dtype_of(source)}", argument="lane")
+            raise Refused(
+                "T015",
+                f"a lane is an i32, not {core.dtype_of(source)}",
+                argument="lane",
+                hint="cast it: `.cast(wl.i32)`",
+            )
     else:
         source = _spread(core.convert(index_value(lane, "lane"), i32), tile)
     return Tile(builder().emit(lanes.Read(value=tile.value, lane=source)))

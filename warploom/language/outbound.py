@@ -95,7 +95,11 @@ class Send(Region):
         """Wait until the copies of the slot's last use have read it."""
         held = current()
         if held.put is not None or held.send is not None:
-            raise Refused("P010", "a `put` stands inside another one")
+            raise Refused(
+                "P010",
+                "a `put` stands inside another one",
+                hint="end the first before the second begins",
+            )
         plan, pipe = need_role("put"), self.pipe
         first = pipe.first_slot(plan)
         position = builder().add(role_ops.Position(ring=pipe.ring, stages=pipe.stages))

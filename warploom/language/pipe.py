@@ -120,7 +120,12 @@ class Pipe(Joint):
         Since: sm_90.
         """
         if isinstance(count, int) and not isinstance(count, bool) and count < 0:
-            raise Refused("F027", "`count` is a number from 0 up", argument="count")
+            raise Refused(
+                "F027",
+                "`count` is a number from 0 up",
+                argument="count",
+                hint="give a number of items, such as the steps that are passed by",
+            )
         number = core.convert(index_value(count, "count"), i32)
         if not current().facts.is_nonnegative(number):
             number = core.binary("max", number, 0)

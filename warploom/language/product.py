@@ -62,7 +62,12 @@ def begun(acc: Any) -> Value:
         return acc.value
     if isinstance(acc, Tile):
         return builder().emit(wgmma.Begin(acc=acc.value))
-    raise Refused("T015", f"an accumulator is a tile, not {kind_of(acc)}", argument="acc")
+    raise Refused(
+        "T015",
+        f"an accumulator is a tile, not {kind_of(acc)}",
+        argument="acc",
+        hint="start with `wl.zeros((M, N), wl.f32)`",
+    )
 
 
 @vocabulary

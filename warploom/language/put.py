@@ -61,7 +61,11 @@ class Put(Nested):
         """Wait until the next item is free."""
         held = current()
         if held.put is not None or held.send is not None:
-            raise Refused("P010", "a `put` stands inside another one")
+            raise Refused(
+                "P010",
+                "a `put` stands inside another one",
+                hint="end the first before the second begins",
+            )
         pipe = self.pipe
         self.plan = pipe.join(pipe.producers, "put")
         position = builder().add(pipe.position(pipe.put_ring))

@@ -69,7 +69,11 @@ class Alone(Nested):
     def begin_thread(self) -> None:
         """One thread acts from now on."""
         if current().alone:
-            raise Refused("P019", f"{self.keyword} stands where one thread acts already")
+            raise Refused(
+                "P019",
+                f"{self.keyword} stands where one thread acts already",
+                hint="remove the inner one",
+            )
         put = current().put
         if put is not None and self.per == "role" and builder().block is put.block:
             put.threads.add(self.block)

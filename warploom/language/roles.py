@@ -73,6 +73,7 @@ def need_role(verb: str) -> RolePlan:
             "P019",
             f"`{verb}` stands where one thread acts",
             notes=("all threads of a role count its items and turns",),
+            hint="move it out of `wl.one_thread()`",
         )
     return plan
 
@@ -90,7 +91,11 @@ class Roles(Region):
         """Begin."""
         held = current()
         if held.roles is not None:
-            raise Refused("P001", "a kernel has one `wl.roles()`, and this is the second")
+            raise Refused(
+                "P001",
+                "a kernel has one `wl.roles()`, and this is the second",
+                hint="put all roles into the first one",
+            )
         held.roles = self
 
     def leave(self) -> None:
@@ -138,7 +143,11 @@ class RoleRegion(Nested):
         if where or held.roles is None:
             raise Refused("P002", f"a role stands {where}", hint="`with wl.roles():` holds roles")
         if any(p.name == self.plan.name for p in held.roles.plans):
-            raise Refused("P003", f"two roles are called {self.plan.name!r}")
+            raise Refused(
+                "P003",
+                f"two roles are called {self.plan.name!r}",
+                hint="give each a name of its own",
+            )
         held.role = self.plan
         held.roles.plans.append(self.plan)
         self.begin_block()
@@ -184,7 +193,12 @@ def role(name: str, warps: int = 4, replicas: int = 1, registers: int = 0) -> Ro
     PTX: setmaxnreg.
     """
     if not isinstance(name, str) or not name.isidentifier():
-        raise Refused("T015", "the name of a role is a text like a name", argument="name")
+        raise Refused(
+            "T015",
+            "the name of a role is a text like a name",
+            argument="name",
+            hint='such as `wl.role("load", warps=1)`',
+        )
     need_count("warps", warps, 1, _MOST_WARPS)
     need_count("replicas", replicas, 1, _MOST_WARPS)
     if isinstance(registers, bool) or not isinstance(registers, int):

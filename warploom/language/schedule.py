@@ -45,5 +45,6 @@ def tiles(schedule: Instance) -> Tiles:
             f"{schedule!r} has no method `{missing[0]}`",
             argument="schedule",
             notes=("a schedule has first(self), valid(self, t) and next(self, t)",),
+            hint="a schedule has `first`, `valid` and `next`: see docs/patterns/schedule.md",
         )
     return Tiles(schedule)

@@ -129,7 +129,9 @@ class Shared(Handle):
 
     def _element(self, entries: tuple[Any, ...]) -> Scalar:
         if len(entries) != len(self.shape):
-            raise Refused("T006", f"{len(entries)} indices for {self!r}")
+            raise Refused(
+                "T006", f"{len(entries)} indices for {self!r}", hint="give one entry an axis"
+            )
         need_all_threads("all threads of the role read the element")
         self.check_single()
         at: list[Value] = []
@@ -150,7 +152,9 @@ class Shared(Handle):
         entries = index if isinstance(index, tuple) else (index,)
         most = 1 if self.type.layout.swizzle else 0
         if len(entries) != len(self.shape) or not most < len(entries) <= 2:
-            raise Refused("T006", f"{len(entries)} indices for {self!r}")
+            raise Refused(
+                "T006", f"{len(entries)} indices for {self!r}", hint="give one entry an axis"
+            )
         starts: list[Value] = []
         sizes: list[int] = []
         for axis, (entry, extent) in enumerate(zip(entries, self.shape, strict=True)):
@@ -345,7 +349,10 @@ class Shared(Handle):
         along = core_axis(axis, len(self.shape), repr(self))
         if at.dtype != i32:
             raise Refused(
-                "T018", f"an index is an i32, and this tile is {at.dtype}", argument="index"
+                "T018",
+                f"an index is an i32, and this tile is {at.dtype}",
+                argument="index",
+                hint="cast it: `.cast(wl.i32)`",
             )
         others = [a for a in range(len(self.shape)) if a != along]
         fits = len(at.shape) == len(self.shape) and all(
@@ -366,7 +373,11 @@ class Shared(Handle):
         """Refuse several slots, and a tile of an item that was handed back."""
         self.check_held()
         if self.type.slots:
-            raise Refused("T015", f"{self!r}: choose one, `tiles[i]`")
+            raise Refused(
+                "T015",
+                f"{self!r}: choose one, `tiles[i]`",
+                hint="write `tiles[i]` with the number of the slot",
+            )
 
 
 def slot_number(index: Any, count: int, owner: str) -> Value:

@@ -114,6 +114,7 @@ class Instance(Handle):
                 f"`{self.struct.__name__}` has no field `{unknown[0]}`",
                 argument=unknown[0],
                 notes=(f"its fields: {', '.join(self.struct.fields)}",),
+                hint="name a field of its annotations",
             )
         return Instance(self.struct, self.values | fitted(self.struct, fields))
 

@@ -121,6 +121,7 @@ def _check_entry(what: str, entry: Any, argument: str) -> None:
             f"an index is `wl.ds(start, SIZE)` or an integer, not {kind_of(entry)}",
             argument=argument,
             notes=(what,),
+            hint="write an integer for one element, `wl.ds` for a window",
         )
     if isinstance(entry, int) and entry < 0:
         raise Refused(
@@ -283,6 +284,7 @@ def prefetch(window: Window, level: str = "L2", mask: Arithmetic = True) -> None
             f"{core.shape_text(place.shape)}",
             argument="mask",
             notes=(core.describe(test), repr(place)),
+            hint="give the mask the shape of the window",
         )
     if core.shape_of(test) is None:
         test = core.spread(test, place.shape)
@@ -348,7 +350,12 @@ def gather(
         raise (
             not_a("a tensor", x, "x")
             if not isinstance(x, Window)
-            else Refused("T015", "`gather` takes the tensor, not a window of it", argument="x")
+            else Refused(
+                "T015",
+                "`gather` takes the tensor, not a window of it",
+                argument="x",
+                hint="`wl.gather(x, (rows, columns))`, with one tile of indices an axis",
+            )
         )
     given = indices if isinstance(indices, tuple | list) else (indices,)
     if len(given) != x.rank:

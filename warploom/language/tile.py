@@ -50,7 +50,12 @@ def extent_of(extent: Any, argument: str) -> int:
             hint="`//` divides integers" if isinstance(extent, float) else "",
         )
     if extent < 1:
-        raise Refused("T016", f"an extent is 1 or more, not {extent}", argument=argument)
+        raise Refused(
+            "T016",
+            f"an extent is 1 or more, not {extent}",
+            argument=argument,
+            hint="leave out what is empty by an `if` on the constant",
+        )
     return extent
 
 

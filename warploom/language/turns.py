@@ -189,7 +189,11 @@ class Turn(Region):
         held = current()
         plan = need_role("turn")
         if self.turns in held.turns:
-            raise Refused("P041", "a turn stands inside another one of the same rotation")
+            raise Refused(
+                "P041",
+                "a turn stands inside another one of the same rotation",
+                hint="end the first before the second begins",
+            )
         self.player = self.turns.enter(plan, self.who)
         self.turns.begin(self.player)
         held.turns.append(self.turns)

@@ -51,7 +51,11 @@ class _Arithmetic(Operators):
         return wrap(core.convert(self.value, need_dtype(dtype)))
 
     def __bool__(self) -> bool:
-        raise Refused("F030", "a value of the kernel has no truth value here")
+        raise Refused(
+            "F030",
+            "a value of the kernel has no truth value here",
+            hint="`wl.where(condition, a, b)` chooses element by element",
+        )
 
     @staticmethod
     def _binary(kind: str, lhs: Any, rhs: Any) -> Any:
@@ -270,7 +274,13 @@ def not_a(what: str, given: Any, argument: str = "") -> Refused:
             hint="load it: `wl.load(x[…])`",
         )
     if given is None:
-        return Refused("T020", f"{what} is needed here, not None", argument=argument, label="None")
+        return Refused(
+            "T020",
+            f"{what} is needed here, not None",
+            argument=argument,
+            label="None",
+            hint="`if x is not None:` leaves code out where an argument is missing",
+        )
     return Refused(
         "T015",
         f"{what} is needed here, not {kind_of(given)}",
@@ -331,8 +341,18 @@ def core_axis(axis: Any, rank: int, what: str, argument: str = "axis") -> int:
     """An axis from −rank to rank − 1 as one from 0; refuses what is not a constant or not there."""
     if isinstance(axis, bool) or not isinstance(axis, int):
         if isinstance(axis, Scalar | Tile):
-            raise Refused("F027", "the axis is not a constant", argument=argument)
-        raise Refused("T015", f"the axis is an integer, not {kind_of(axis)}", argument=argument)
+            raise Refused(
+                "F027",
+                "the axis is not a constant",
+                argument=argument,
+                hint="write a number, or a `wl.const` parameter",
+            )
+        raise Refused(
+            "T015",
+            f"the axis is an integer, not {kind_of(axis)}",
+            argument=argument,
+            hint="write a number, such as axis=1",
+        )
     if not -rank <= axis < rank:
         possible = f"axes 0 to {rank - 1}" if rank > 1 else "axis 0 only" if rank else "no axis"
         raise Refused(
@@ -340,6 +360,7 @@ def core_axis(axis: Any, rank: int, what: str, argument: str = "axis") -> int:
             f"there is no axis {axis} in {what}",
             argument=argument,
             notes=(f"it has {possible}",),
+            hint="axes count from 0, or back from -1",
         )
     return axis % rank
 
@@ -428,17 +449,26 @@ def _static_entry(entry: Any, extent: int, argument: str) -> tuple[int, int | No
             )
         if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int)):
             raise Refused(
-                "T015", f"an index is an integer, not {kind_of(bound)}", argument=argument
+                "T015",
+                f"an index is an integer, not {kind_of(bound)}",
+                argument=argument,
+                hint="write a constant integer or a slice",
             )
     if not isinstance(entry, slice):
         if not -extent <= entry < extent:
             raise Refused(
-                "T013", f"index {entry} is outside an axis of {extent}", argument=argument
+                "T013",
+                f"index {entry} is outside an axis of {extent}",
+                argument=argument,
+                hint="give an index inside the tile",
             )
         return entry % extent, None
     if entry.step not in (None, 1):
         raise Refused(
-            "T009", f"a sub-tile has no step, and this slice has {entry.step}", argument=argument
+            "T009",
+            f"a sub-tile has no step, and this slice has {entry.step}",
+            argument=argument,
+            hint="take each second element by `wl.gather` when loading",
         )
     lo = 0 if entry.start is None else entry.start + (extent if entry.start < 0 else 0)
     hi = extent if entry.stop is None else entry.stop + (extent if entry.stop < 0 else 0)
@@ -448,6 +478,7 @@ def _static_entry(entry: Any, extent: int, argument: str) -> tuple[int, int | No
             f"{_bound(entry.start)}:{_bound(entry.stop)} does not fit an axis of {extent}",
             argument=argument,
             notes=("a sub-tile lies inside the tile and is not empty",),
+            hint="give bounds inside the tile",
         )
     return lo, hi - lo
 

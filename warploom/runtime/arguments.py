@@ -135,7 +135,11 @@ def _unknown(
     names = [p.name for p in parameters]
     for name in kwargs:
         if name in names[:positional]:
-            return error("H027", f"`{name}` of `{kernel}` is given by position and by name")
+            return error(
+                "H027",
+                f"`{name}` of `{kernel}` is given by position and by name",
+                hint="give it once",
+            )
     name = next(n for n in kwargs if n not in names)
     # Two letters of which one is wrong are near enough, where that parameter was not given.
     absent = [n for n in names[positional:] if n not in kwargs]
@@ -230,7 +234,11 @@ def _integer(value: int, name: str, dtype: DType) -> int:
 def _float(value: Any, name: str, dtype: DType) -> float:
     number = float(value)
     if dtype.bits == 32 and abs(number) > 3.4028235677973366e38 and abs(number) != float("inf"):
-        raise error("H019", f"`{name}` = {number} does not fit {dtype} (largest: 3.4028235e38)")
+        raise error(
+            "H019",
+            f"`{name}` = {number} does not fit {dtype} (largest: 3.4028235e38)",
+            hint="declare the parameter `wl.f64`",
+        )
     return number
 
 

@@ -148,7 +148,12 @@ def bad_dtype(name: str, what: str) -> Exception:
         hint = "pass real and imaginary part as two arrays (x.real, x.imag are views)"
         return error("H008", f"`{name}` is complex ({what})", hint=hint)
     known = " ".join(t.name for t in dtypes.ALL)
-    return error("H009", f"`{name}` has dtype {what}, and no tile has", notes=(f"known: {known}",))
+    return error(
+        "H009",
+        f"`{name}` has dtype {what}, and no tile has",
+        notes=(f"known: {known}",),
+        hint="x.astype(np.float32) makes an array of numbers",
+    )
 
 
 def _checked_rank(shape: tuple[int, ...], name: str) -> None:
@@ -156,7 +161,11 @@ def _checked_rank(shape: tuple[int, ...], name: str) -> None:
         hint = "reshape(1) makes an array of one axis; a number goes to a scalar parameter"
         raise error("H002", f"`{name}` is a tensor, and an array of rank 0 was given", hint=hint)
     if len(shape) > MAX_AXES:
-        raise error("H022", f"`{name}` has {len(shape)} axes; a tensor has up to {MAX_AXES}")
+        raise error(
+            "H022",
+            f"`{name}` has {len(shape)} axes; a tensor has up to {MAX_AXES}",
+            hint="reshape it so that neighbouring axes become one",
+        )
 
 
 def _numpy(array: np.ndarray, name: str) -> View:

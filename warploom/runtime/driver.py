@@ -175,7 +175,11 @@ def device_handle(device: int) -> Any:
     cuda = api()
     count = device_count()
     if not 0 <= device < count:
-        raise error("H020", f"there is no GPU {device}: this machine has {count}")
+        raise error(
+            "H020",
+            f"there is no GPU {device}: this machine has {count}",
+            hint="CUDA_VISIBLE_DEVICES says which are seen; they count from 0",
+        )
     return call(cuda.cuDeviceGet(device), f"opening GPU {device}")
 
 

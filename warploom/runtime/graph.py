@@ -107,7 +107,11 @@ def graph(function: Callable[[], object], *, stream: Any = None) -> Graph:
     raises.
     """
     if _recording.get() is not None:
-        raise error("H021", "wl.graph was called while another graph is being recorded")
+        raise error(
+            "H021",
+            "wl.graph was called while another graph is being recorded",
+            hint="record the two one after the other",
+        )
     function()
     recorded = Recording()
     token = _recording.set(recorded)
@@ -116,7 +120,11 @@ def graph(function: Callable[[], object], *, stream: Any = None) -> Graph:
     finally:
         _recording.reset(token)
     if not recorded.launches:
-        raise error("H021", "the function given to wl.graph launched no kernel")
+        raise error(
+            "H021",
+            "the function given to wl.graph launched no kernel",
+            hint="launch at least one kernel on a GPU in it",
+        )
     return Graph(recorded.launches, None if stream is None else stream_handle(stream))
 
 

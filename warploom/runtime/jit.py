@@ -242,7 +242,11 @@ def _seed(delays: Any, debug: float) -> int | None:
     if delays is None:
         return None
     if isinstance(delays, bool) or not isinstance(delays, int) or not 0 <= delays < 1 << 31:
-        raise error("H021", f"delays={delays!r}: a seed from 0 to {(1 << 31) - 1:,}")
+        raise error(
+            "H021",
+            f"delays={delays!r}: a seed from 0 to {(1 << 31) - 1:,}",
+            hint="give a whole number, such as delays=1",
+        )
     if not debug:
         hint = f"debug=True, delays={delays}"
         raise error("H021", f"delays={delays}, and this is no debug build", hint=hint)

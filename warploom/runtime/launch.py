@@ -218,7 +218,7 @@ class Call:
         left as one run leaves them.
         """
         if limit < 1:
-            raise error("H021", f"limit={limit}: at least one state")
+            raise error("H021", f"limit={limit}: at least one state", hint="give 1 or more")
         kernel, launcher = self.kernel, self.launcher
         arguments, variant = self._simulated()
         if 0 in launcher.grid:

@@ -23,7 +23,11 @@ def gpu_number(word: str) -> int:
     """The number of the GPU that a device word means."""
     place = parse(word)
     if place == SIM:
-        raise error("H021", "the simulator's arrays are NumPy's: nothing has to be copied")
+        raise error(
+            "H021",
+            "the simulator's arrays are NumPy's: nothing has to be copied",
+            hint="pass the NumPy array itself",
+        )
     return int(place[4:])
 
 

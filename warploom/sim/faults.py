@@ -65,6 +65,7 @@ def out_of_bounds(m: Batch, op: Op, memory: Memory, places: np.ndarray, bad: np.
         block=block,
         tensor=memory.name,
         element=offset,
+        hint="compare the index with the extent first, or use a window: `wl.ds(start, SIZE)`",
     )
     m.launch.find(found, op.loc)
 
@@ -97,6 +98,7 @@ def read_only(m: Batch, op: Op, memory: Memory) -> None:
         op.loc,
         notes=(_about(memory),),
         tensor=memory.name,
+        hint="np.array(x) makes a copy that can be written",
     )
     m.launch.find(found, op.loc)
 

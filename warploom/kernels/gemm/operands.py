@@ -68,7 +68,12 @@ def result_dtype(dtype: Any) -> DType:
     made = memory.element_type(dtype)
     if made.name not in arguments.FLOATS:
         notes = ["possible here: " + ", ".join(arguments.FLOATS)]
-        raise error("T202", f"matmul: a result of {made}", notes=notes)
+        raise error(
+            "T202",
+            f"matmul: a result of {made}",
+            notes=notes,
+            hint="give an `out` of bf16, f16 or f32",
+        )
     return made
 
 
