@@ -152,7 +152,7 @@ def bad_dtype(name: str, what: str) -> Exception:
         "H009",
         f"`{name}` has dtype {what}, and no tile has",
         notes=(f"known: {known}",),
-        hint="x.astype(np.float32) makes an array of numbers",
+        hint="convert it to one of these first",
     )
 
 
