@@ -106,6 +106,30 @@ def test_a_broken_context_is_booked_to_its_test_and_the_rest_goes_on(project: Pa
     assert record["folders"]["tests/part"]["passed"] == 1
 
 
+# Three tests that use the fixture `device`, of which two say that they need a GPU.
+DEVICES = """
+import pytest
+
+@pytest.mark.gpu
+def test_marked(device): pass
+@pytest.mark.gpu
+@pytest.mark.parametrize("seed", [1, 2])
+def test_seeds(device, seed): pass
+def test_both(device): pass
+"""
+
+
+@pytest.mark.parametrize("expression", ["gpu", "gpu or not gpu"])
+def test_a_test_marked_gpu_gets_no_simulator(project: Path, expression: str) -> None:
+    (project / "tests" / "part" / "test_kinds.py").write_text(DEVICES)
+    plugin = ("-p", "warploom.testing.plugin", "-n", "0", "--collect-only", "-q")
+    lines = run(project, *plugin, "-m", expression).stdout.splitlines()
+    found = {line.split("::")[1] for line in lines if line.startswith("tests/part/")}
+    both = {"test_both[sim]"} if "not" in expression else set()
+    gpu = {"test_marked[gpu]", "test_seeds[gpu-1]", "test_seeds[gpu-2]", "test_both[gpu]"}
+    assert found == gpu | both, lines
+
+
 def test_the_time_limit_of_the_caller_counts(project: Path) -> None:
     result = run(project, "--timeout", "1", "-n", "1", "-k", "hangs", "--out", "gpu.json")
     assert result.returncode == 1

@@ -40,6 +40,24 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(GoldenLedger(config), "warploom-golden-ledger")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave a test that is itself marked `gpu` to the GPU: `device` never gives it the simulator.
+
+    What such a test does may take the simulator hours, and `-m gpu` would select both.
+    """
+    simulated = [item for item in items if _asks_for_both(item)]
+    if simulated:
+        config.hook.pytest_deselected(items=simulated)
+        items[:] = [item for item in items if not _asks_for_both(item)]
+
+
+def _asks_for_both(item: pytest.Item) -> bool:
+    """Whether a test needs a GPU and is about to get the simulator."""
+    call = getattr(item, "callspec", None)
+    on_simulator = call is not None and call.params.get("device") == "sim"
+    return on_simulator and item.get_closest_marker("gpu") is not None
+
+
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Iterator[Golden]:
     """Compare a text with its golden file: `golden(text)` or `golden(text, "name")`."""
