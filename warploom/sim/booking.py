@@ -17,6 +17,7 @@ from warploom.ir.ops.sync import SCOPES
 from warploom.sim import order_faults
 from warploom.sim.actors import Actor, Trips
 from warploom.sim.barriers import Mbarrier
+from warploom.sim.cells import Touched
 from warploom.sim.granularity import whole
 from warploom.sim.machine import Batch
 from warploom.sim.memory import Memory
@@ -181,30 +182,33 @@ class Booking:
         piece: Piece,
         does: Does,
         who: str,
-        cells: Sequence[Any],
+        cells: Sequence[Touched],
         scope: int | None = None,
     ) -> None:
         """An ordinary access to cells, by warp, or an atomic one with a scope."""
-        warps, site = self._warps[m.actor], Site.here(m, op)
+        warps, site, engine = self._warps[m.actor], Site.here(m, op), self.engine
         if who == FIRST:
             own, thread = cells[0], int(warps.alone[0])
-            self.engine.access(piece.history, own, does, thread, site, None, scope)
+            engine.access(piece.history, own.cells, does, thread, site, None, scope)
             return
         for own, lanes, alone in zip(cells, warps.lanes, warps.alone, strict=True):
             if who == EACH:
-                self.engine.access(piece.history, own, does, int(alone), site, None, scope)
+                engine.access(piece.history, own.cells, does, int(alone), site, None, scope)
             else:
-                self.engine.access(piece.history, own, does, int(lanes), site, int(alone), scope)
+                both = int(lanes), int(alone)
+                engine.access(
+                    piece.history, own.cells, does, both[0], site, both[1], scope, own.lanes
+                )
 
     def exchange(
-        self, m: Batch, op: Atomic, piece: Piece, who: str, cells: list[np.ndarray]
+        self, m: Batch, op: Atomic, piece: Piece, who: str, cells: Sequence[Touched]
     ) -> None:
         """Atomic operations at cells, by warp: they publish (release) and learn (acquire)."""
         scope = SCOPES.index(op.scope)
         warps = self._warps[m.actor]
         threads = warps.lanes if who == ALL else self.threads(m.actor, who)
         for number, thread in enumerate(threads):
-            for cell in np.unique(cells[number]):
+            for cell in cells[number].distinct():
                 point = self.outside.point(piece.history, int(cell))
                 self.engine.exchange(point, int(thread), op.releases, op.acquires, scope)
 

@@ -11,7 +11,14 @@ from warploom.ir.ops import bulk, global_memory, shared_memory, tma, wgmma
 from warploom.ir.ops.sync import SCOPES
 from warploom.sim.accesses import Place
 from warploom.sim.booking import ALL, BookedLoad, Piece, Site
-from warploom.sim.cells import Cells, cells_by_warp, chunk_cells, element_cells, part_cells
+from warploom.sim.cells import (
+    ALL_LANES,
+    Touched,
+    cells_by_warp,
+    chunk_cells,
+    element_cells,
+    part_cells,
+)
 from warploom.sim.machine import Batch, Slots, Step
 from warploom.sim.matrix import places
 from warploom.sim.memory import Memory
@@ -164,7 +171,7 @@ def wait_products(t: Translator, op: wgmma.WaitGroup | wgmma.Drain, step: Step) 
 # ---- ordinary accesses -------------------------------------------------------------------------
 
 
-def cells_of(m: Batch, at: Place, piece: Piece, who: str) -> list[Cells]:
+def cells_of(m: Batch, at: Place, piece: Piece, who: str) -> list[Touched]:
     """The cells that each warp of an actor touches."""
     cells = cells_by_warp(at, piece, alone=who != ALL)
     return cells * m.actor.warps if len(cells) == 1 else cells
@@ -175,13 +182,18 @@ _STORES = (shared_memory.Store, shared_memory.StoreMatrices)
 
 @orders(shared_memory.Load, shared_memory.LoadMatrices, *_STORES)
 def access_shared(t: Translator, op: Any, step: Step) -> Step:
+    """Matrices are moved by a warp as a whole: a lane gets what another one has addressed."""
     place, who = Shared(t, op).place, who_executes(t)
     does = Does.WRITE if isinstance(op, _STORES) else Does.READ
+    together = isinstance(op, shared_memory.LoadMatrices | shared_memory.StoreMatrices)
 
     def event(s: Slots, m: Batch) -> None:
         booking = m.state.booking
         piece, at = booking.shared(m.state), place(s, m)
-        booking.touch(m, op, piece, does, who, cells_of(m, at, piece, who))
+        cells = cells_of(m, at, piece, who)
+        if together:
+            cells = [own.by_all() for own in cells]
+        booking.touch(m, op, piece, does, who, cells)
 
     return before(step, event)
 
@@ -214,7 +226,8 @@ def load_scalar(t: Translator, op: global_memory.LoadScalar, step: Step) -> Step
         number = int(np.reshape(s[base], (-1,))[0]) + memory.origin
         if 0 <= number < memory.size:
             cells = element_cells(np.array([number]), memory, piece)
-            booking.touch(m, op, piece, Does.READ, who, [cells] * m.actor.warps)
+            own = Touched(cells, ALL_LANES)
+            booking.touch(m, op, piece, Does.READ, who, [own] * m.actor.warps)
 
     return before(step, event)
 

@@ -23,16 +23,17 @@ def copy_groups(t: Translator, op: cp_async.CopyGroups, step: Step) -> Step:
 
     def event(s: Slots, m: Batch) -> None:
         booking, site = m.state.booking, Site.here(m, op)
+        engine = booking.engine
         source, target = ends.source(s, m), ends.target(s, m)
         piece, read = booking.shared(m.state), booking.tensor(source.memory)
         written = cells_by_warp(target, piece, alone=who != ALL)
         held = None if read is None else cells_by_warp(source, read, alone=who != ALL)
         for number, thread in enumerate(booking.warps(m.actor).lanes):
             own = written[number % len(written)]
-            booking.engine.thread_copy(int(thread), piece.history, own, Does.WRITE, site)
+            engine.thread_copy(int(thread), piece.history, own.cells, Does.WRITE, site, own.lanes)
             if read is not None and held is not None:
                 own = held[number % len(held)]
-                booking.engine.thread_copy(int(thread), read.history, own, Does.READ, site)
+                engine.thread_copy(int(thread), read.history, own.cells, Does.READ, site, own.lanes)
 
     return before(step, event)
 

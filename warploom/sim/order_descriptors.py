@@ -10,6 +10,7 @@ from warploom.ir.ops import descriptor, tma
 from warploom.ir.ops.descriptor import WORDS
 from warploom.sim import order_faults
 from warploom.sim.booking import Piece, Site
+from warploom.sim.cells import Touched
 from warploom.sim.machine import Batch, Slots, Step
 from warploom.sim.order.clocks import CAUSE, entry
 from warploom.sim.order.engine import Agent
@@ -62,7 +63,7 @@ def write(t: Translator, op: descriptor.Write, step: Step) -> Step:
         thread, agent = _by_warp(m, who)
         shared, first = booking.shared(m.state), m.state.byte_at(s[address])
         cells = slice(first // shared.unit, -(-(first + _BYTES) // shared.unit))
-        booking.touch(m, op, shared, Does.WRITE, who, [cells])
+        booking.touch(m, op, shared, Does.WRITE, who, [Touched(cells)])
         # Released to the copy engine: what follows needs no other fence than the acquire.
         engine = booking.engine
         engine.copy_access(piece.history, _cells(piece, row), Does.WRITE, agent, thread, site)

@@ -327,6 +327,8 @@ def _hint(problem: Problem) -> str:
     facts = problem.facts
     if facts["foreign"]:
         return _OWN
+    if _in_one_warp(problem):
+        return "let the lanes meet between the two: `wl.warp_sync()`"
     if facts["was_generic"]:
         return "let them meet, or hand over by an arrival after the one and a wait before the other"
     if before.op.FAMILY == "wgmma":
@@ -334,6 +336,11 @@ def _hint(problem: Problem) -> str:
     if isinstance(before.op, tma.LoadBox | bulk.LoadBytes | remote.SendGroups | remote.CopyBytes):
         return "wait for the barrier that the copy completes on"
     return "the thread that issued the copy waits for it, and then hands the memory back"
+
+
+def _in_one_warp(problem: Problem) -> bool:
+    """Whether it is lanes that have not met, of a role that is one warp."""
+    return problem.facts["lanes"] and problem.site.m.actor.warps == 1
 
 
 def _race(problem: Problem, site: Site, piece: Piece | None) -> None:
@@ -350,6 +357,8 @@ def _race(problem: Problem, site: Site, piece: Piece | None) -> None:
     if site.m.state is not other.m.state:
         one, two, same = _by(site, site.m.state.of_rank), _by(other, other.m.state.of_rank), ""
     notes = [part, "no chain of arrivals and waits leads from the one to the other"]
+    if _in_one_warp(problem):
+        notes[1] = "different lanes of one warp do the one and the other: nothing lets them meet"
     if facts["foreign"]:
         one, two, same = _block(site), _block(other), ""
         notes[1] = _UNORDERED

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from warploom.sim.order.lanes import Lanes
+
 CAUSE, SEEN, FENCED, FENCED_GLOBAL, READS = range(5)
 ROWS = 5
 _WIDTH = 64
@@ -36,6 +38,10 @@ class Clocks:
         self._epochs: dict[int, int] = {}
         self._marks: dict[bytes, np.ndarray] = {}  # of groups of threads: their epochs in `rows`
         self.threads: set[int] = set()  # their components
+        # Of the lanes of a warp: components of what they do and of copies that they begin, and the
+        # epochs of those up to which every lane knows of the others.
+        self.parts = np.zeros((8, 2), np.intp)
+        self.common = np.zeros((8, 2), np.int32)
 
     @property
     def width(self) -> int:
@@ -47,9 +53,12 @@ class Clocks:
         if self.count == len(self.rows):
             self.rows = np.concatenate([self.rows, np.zeros_like(self.rows)])
             self.own = np.concatenate([self.own, np.zeros_like(self.own)])
+            self.parts = np.concatenate([self.parts, np.zeros_like(self.parts)])
+            self.common = np.concatenate([self.common, np.zeros_like(self.common)])
         number = self.count
         self.count += 1
         self.own[number] = self.component()
+        self.parts[number] = self.own[number]
         self.threads.add(int(self.own[number]))
         self.rows[number, : SEEN + 1, self.own[number]] = 1
         return number
@@ -132,6 +141,11 @@ class Clocks:
         known[CAUSE, list(self.threads)] = 0
         return known
 
+    def lanes(self, thread: int, bits: np.ndarray) -> Lanes:
+        """The lanes of a warp, of which `bits` make an access to each cell."""
+        parts, common = self.parts[thread].tolist(), self.common[thread].tolist()
+        return Lanes(bits, self.rows[thread], tuple(parts), tuple(common))
+
     def known(self, threads: np.ndarray) -> np.ndarray:
         """What threads know together."""
         if len(threads) == 1:
@@ -143,6 +157,8 @@ class Clocks:
         width = known.shape[1]
         held = self.rows[threads, :, :width]
         self.rows[threads, :, :width] = np.maximum(held, known, out=held)
+        parts = entries(known[CAUSE], self.parts[threads])
+        self.common[threads] = np.maximum(self.common[threads], parts)
 
     def see(self, threads: np.ndarray, seen: np.ndarray) -> None:
         """Threads see that something is over, without acquiring it."""
@@ -169,11 +185,13 @@ class Clocks:
 
     def meet(self, threads: np.ndarray) -> None:
         """Threads meet: each learns what all know."""
+        self._meet_lanes(threads)
         self.rows[threads] = np.maximum.reduce(self.rows[threads])
         self.tick(threads)
 
     def meet_pairs(self, some: np.ndarray, others: np.ndarray) -> None:
         """Thread i of `some` meets thread i of `others`."""
+        self._meet_lanes(some)
         if len(some) == 1:
             rows, one, other = self.rows, some[0], others[0]
             np.maximum(rows[one], rows[other], out=rows[one])
@@ -185,6 +203,10 @@ class Clocks:
         self.rows[some] = self.rows[others] = both
         self.tick(some)
         self.tick(others)
+
+    def _meet_lanes(self, threads: np.ndarray) -> None:
+        """The lanes of these know of each other what each of them knows of itself."""
+        self.common[threads] = self.rows[threads[:, None], CAUSE, self.parts[threads]]
 
     def fence(self, threads: np.ndarray, shared: bool, everywhere: bool) -> None:
         """What happens-before here is fenced towards asynchronous accesses."""
@@ -213,8 +235,8 @@ def entry(clock: np.ndarray, component: int) -> int:
 
 def entries(clock: np.ndarray, components: np.ndarray) -> np.ndarray:
     """Components of a clock that may be narrower."""
-    if len(components) and int(components.max()) >= len(clock):
-        held = np.zeros(len(components), clock.dtype)
+    if components.size and int(components.max()) >= len(clock):
+        held = np.zeros(components.shape, clock.dtype)
         there = components < len(clock)
         held[there] = clock[components[there]]
         return held

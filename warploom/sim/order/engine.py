@@ -14,12 +14,14 @@ import numpy as np
 from warploom.sim.order.clocks import CAUSE, READS, SEEN, Clocks, entry, joined
 from warploom.sim.order.groups import Groups, ThreadCopies
 from warploom.sim.order.history import GPU, Access, Does, History, Reach
+from warploom.sim.order.lanes import Lanes
 from warploom.sim.order.phases import Arrival, Book
 from warploom.sim.order.problems import Found, Kind, Problem
 from warploom.sim.order.signals import Sent, Signal, Told
 from warploom.sim.order.words import WordBook
 
-_KINDS = {"order": Kind.RACE, "fence": Kind.FENCE, "scope": Kind.SCOPE, "barrier": Kind.STORAGE}
+_KINDS = {"order": Kind.RACE, "lanes": Kind.RACE, "fence": Kind.FENCE}
+_KINDS |= {"scope": Kind.SCOPE, "barrier": Kind.STORAGE}
 
 Agent = tuple[int, int]
 """A component and the epoch that stands for the agent."""
@@ -143,9 +145,10 @@ class Engine:
         site: Any,
         also: int | None = None,
         scope: int | None = None,
+        bits: np.ndarray | None = None,
     ) -> None:
         """An ordinary access by a thread, or an atomic one with a scope; `also` is the thread that
-        shares its warp."""
+        shares its warp. `bits`: which lanes touch each cell, where it is that of the lanes."""
         clocks = self.clocks
         own, epoch = int(clocks.own[thread]), clocks.epoch(thread)
         reach = None if scope is None else self.reach(thread, scope)
@@ -153,16 +156,24 @@ class Engine:
         clock = clocks.rows[thread]
         if also is not None:
             clock = np.maximum(clock, clocks.rows[also])
-        self._touch(history, at, access, clock)
+        lanes = None if bits is None else clocks.lanes(thread, bits)
+        self._touch(history, at, access, clock, lanes)
 
-    def _touch(self, history: History, at: Any, access: Access, clock: np.ndarray) -> None:
-        for earlier, cell, lacks in history.touch(at, access, clock):
+    def _touch(
+        self,
+        history: History,
+        at: Any,
+        access: Access,
+        clock: np.ndarray,
+        lanes: Lanes | None = None,
+    ) -> None:
+        for earlier, cell, lacks in history.touch(at, access, clock, lanes):
             if earlier.world is not self and self.knows_foreign(earlier, clock, CAUSE):
                 continue
             kind = _KINDS[lacks]
             facts = {"cell": cell, "does": access.does, "did": earlier.does}
             facts["generic"], facts["was_generic"] = access.generic, earlier.generic
-            facts["foreign"] = earlier.world is not self
+            facts["foreign"], facts["lanes"] = earlier.world is not self, lacks == "lanes"
             self.found(Problem(kind, access.site, earlier.site, history, facts))
 
     def begin_copy(self, thread: int, peer: bool = False) -> Agent:
@@ -393,14 +404,25 @@ class Engine:
         found = self._copies.get(thread)
         if found is None:
             found = self._copies[thread] = ThreadCopies(self.clocks.component())
+            self.clocks.parts[thread, 1] = found.component
+            self.clocks.common[thread, 1] = 0
         return found
 
-    def thread_copy(self, thread: int, history: History, at: Any, does: Does, site: Any) -> None:
+    def thread_copy(
+        self,
+        thread: int,
+        history: History,
+        at: Any,
+        does: Does,
+        site: Any,
+        bits: np.ndarray | None,
+    ) -> None:
         """Lanes begin to copy: an access by the generic proxy that is over when they have
-        waited."""
-        groups = self.copies(thread)
+        waited. `bits`: which lanes touch each cell."""
+        groups, clocks = self.copies(thread), self.clocks
         access = Access(groups.component, groups.epoch, does, True, False, site, self)
-        self._touch(history, at, access, self.clocks.rows[thread])
+        lanes = None if bits is None else clocks.lanes(thread, bits)
+        self._touch(history, at, access, clocks.rows[thread], lanes)
 
     def wait_copies(self, thread: int, pending: int) -> None:
         """Lanes wait until at most `pending` of their groups are open."""

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from warploom.sim.order.clocks import CAUSE, FENCED, READS
+from warploom.sim.order.lanes import FIRST, LaneMap, Lanes
 
 _MANY = 4096  # states from which the ones that no cell has are dropped
 
@@ -72,10 +73,16 @@ class Access:
         """Whether it is a read by a thread, which is over when the thread goes on."""
         return self.does is Does.READ and self.generic and self.whole
 
+    @property
+    def changes(self) -> bool:
+        """Whether what was there before is gone."""
+        return self.does is Does.WRITE
+
 
 class Conflict(NamedTuple):
     """An access that conflicts with an earlier one at a cell, as it lacks "order" or a "fence", as
-    two atomic ones leave each other out ("scope"), or as a "barrier" lies there."""
+    "lanes" of one warp have not met, as two atomic ones leave each other out ("scope"), or as a
+    "barrier" lies there."""
 
     earlier: Access
     cell: int
@@ -88,28 +95,37 @@ State = tuple[Access | None, tuple[Access, ...]]
 class History:
     """The cells of one piece of memory. `fenced` is the row of clocks that its fences fill."""
 
-    __slots__ = ("_limit", "cells", "fenced", "states")
+    __slots__ = ("_lanes", "_limit", "cells", "fenced", "states")
 
     def __init__(self, cells: int, fenced: int = FENCED) -> None:
         self.cells = np.zeros(cells, np.int32)
         self.states: list[State] = [(None, ())]
         self.fenced = fenced
         self._limit = _MANY
+        self._lanes: LaneMap | None = None
 
-    def touch(self, at: Any, access: Access, clock: np.ndarray) -> list[Conflict]:
+    def touch(
+        self, at: Any, access: Access, clock: np.ndarray, lanes: Lanes | None = None
+    ) -> list[Conflict]:
         """Make an access to cells (indices or a slice) by one who knows `clock`; gives what it
-        conflicts with, one entry an earlier access."""
+        conflicts with, one entry an earlier access. `lanes`: those of a warp, told apart."""
         held = self.cells[at]
         if held.size == 0:
             return []
         first = int(held.flat[0])
         conflicts: list[Conflict] = []
         if (held == first).all():
-            self.cells[at] = self._follow(first, access, clock, at, held, conflicts)
+            followed = self._follow(first, access, clock, at, held, conflicts)
+            if lanes is not None:
+                self._tell_apart([first], access, at, held, lanes, conflicts)
+            self.cells[at] = followed
         else:
             table = np.zeros(len(self.states), np.int32)
-            for number in _distinct(held, len(self.states)):
+            numbers = _distinct(held, len(self.states)).tolist()
+            for number in numbers:
                 table[number] = self._follow(number, access, clock, at, held, conflicts)
+            if lanes is not None:
+                self._tell_apart(numbers, access, at, held, lanes, conflicts)
             self.cells[at] = table[held]
         if len(self.states) > self._limit:
             self._compact()
@@ -145,6 +161,57 @@ class History:
             state = (write, (*kept, access))
         self.states.append(state)
         return len(self.states) - 1
+
+    def _tell_apart(
+        self,
+        numbers: list[int],
+        access: Access,
+        at: Any,
+        held: np.ndarray,
+        lanes: Lanes,
+        conflicts: list[Conflict],
+    ) -> None:
+        """Look at, and note, which lanes touch cells in states of these numbers."""
+        for number in numbers:
+            self._apart(number, access, at, held, lanes, conflicts)
+        if self._lanes is None:
+            self._lanes = LaneMap(len(self.cells))
+        again = None
+        if not access.changes:
+            found = [n for n in numbers if any(_goes_on(o, access) for o in self.states[n][1])]
+            if found:
+                again = np.isin(held, found)
+        self._lanes.note(at, access.component, lanes.bits, access.changes, again)
+
+    def _apart(
+        self,
+        number: int,
+        access: Access,
+        at: Any,
+        held: np.ndarray,
+        lanes: Lanes,
+        conflicts: list[Conflict],
+    ) -> None:
+        """What the warp knows to be over, and not each of its lanes."""
+        write, others = self.states[number]
+        for before in [*others, write] if write is not None else others:
+            if before.does is access.does is not Does.WRITE or before.does is Does.BARRIER:
+                continue
+            known = lanes.share(before)
+            if known is None:
+                known = _lacks(before, access, lanes.clock, self.fenced) is None
+            if known or any(c.earlier is before for c in conflicts):
+                continue
+            cells = (held == number) & self._by_others(before, access, at, lanes)
+            if cells.any():
+                conflicts.append(Conflict(before, _nth(at, int(cells.argmax())), "lanes"))
+
+    def _by_others(self, before: Access, access: Access, at: Any, lanes: Lanes) -> np.ndarray:
+        """At which cells other lanes than those that did something before do this."""
+        if lanes.share(before) is None:
+            return lanes.bits != FIRST
+        assert self._lanes is not None
+        return self._lanes.apart(before, at, lanes.bits, access.changes)
 
     def reserve(self, at: Any, access: Access) -> None:
         """A barrier lies in cells from now on."""
@@ -205,6 +272,11 @@ def _covered(before: Access, access: Access, clock: np.ndarray) -> bool:
     return access.whole and at < clock.shape[1] and clock[CAUSE, at] >= before.epoch
 
 
+def _goes_on(before: Access, access: Access) -> bool:
+    """Whether an access is another one of the same warp in the same epoch."""
+    return before.component == access.component and before.epoch == access.epoch
+
+
 def _distinct(numbers: np.ndarray, bound: int) -> np.ndarray:
     if bound <= 4 * numbers.size + 64:
         return np.flatnonzero(np.bincount(numbers.ravel(), minlength=1))
@@ -212,7 +284,11 @@ def _distinct(numbers: np.ndarray, bound: int) -> np.ndarray:
 
 
 def _cell(at: Any, held: np.ndarray, number: int) -> int:
-    place = int((held.ravel() == number).argmax())
+    return _nth(at, int((held.ravel() == number).argmax()))
+
+
+def _nth(at: Any, place: int) -> int:
+    """The cell at a place of those that are touched."""
     if isinstance(at, slice):
         return (at.start or 0) + place
     return int(np.asarray(at).ravel()[place])

@@ -64,6 +64,7 @@ class _Held:
         self.engine: Engine = booking.engine
         self.threads = booking.warps(m.actor).all
         self._known = self.engine.clocks.rows[self.threads]
+        self._common = self.engine.clocks.common[self.threads]
         self._learnt = len(self.engine.learnt)
         self._heard = {t: len(self.engine.heard.get(t, ())) for t in self.threads.tolist()}
         self._waited: list[tuple[Book, int]] = [(b, b.waited) for b in self.engine.books.values()]
@@ -71,6 +72,7 @@ class _Held:
     def back(self) -> None:
         """Let them know no more than then, but that what they have waited for is over."""
         self.engine.clocks.forget(self.threads, self._known)
+        self.engine.clocks.common[self.threads] = self._common
         del self.engine.learnt[self._learnt :]
         for thread, count in self._heard.items():
             del self.engine.heard.get(thread, [])[count:]

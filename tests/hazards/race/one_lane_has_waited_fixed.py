@@ -1,0 +1,23 @@
+"""Right: the lanes meet behind the one that has waited."""
+
+import warploom as wl
+
+
+@wl.kernel
+def taken(x: wl.Tensor, y: wl.Tensor):
+    tile, full = wl.shared((16, 16), x.dtype), wl.barrier(1)
+    with wl.roles():
+        with wl.role("load", warps=1):
+            with wl.one_thread():
+                full.expect(16 * 16 * 4)
+                wl.copy_async(x[wl.ds(0, 16), wl.ds(0, 16)], tile, barrier=full)
+        with wl.role("store", warps=1):
+            with wl.one_thread():
+                full.wait(0)
+            wl.warp_sync()
+            wl.store(y[wl.ds(0, 16), wl.ds(0, 16)], tile.load())
+
+
+@taken.example
+def _small(make):
+    return taken.launch(1).call(make.randn((16, 16)), make.zeros((16, 16)))
