@@ -30,13 +30,14 @@ def test_every_step_has_one_owner(name: str, blocks: int, warps: int) -> None:
     plan = token.make(SHAPES[name], blocks, warps)
     for matrix in (*plan.matrices, plan.head):
         assert matrix.start(0) == 0 and matrix.start(blocks) == matrix.total
-        starts = np.array([matrix.start(b) for b in range(matrix.blocks + 1)])
+        assert 0 <= matrix.first and matrix.first + matrix.blocks <= blocks
+        starts = np.array([matrix.start(matrix.first + b) for b in range(matrix.blocks + 1)])
         sizes = np.diff(starts)
         assert sizes.min() >= 1 and sizes.max() - sizes.min() <= 1
         assert sizes.max() == matrix.longest
         owners = np.repeat(np.arange(matrix.blocks), sizes)
         some = range(0, matrix.total, 1 + matrix.total // 500)
-        assert [matrix.owner(step) for step in some] == owners[:: some.step].tolist()
+        assert [matrix.owner(step) - matrix.first for step in some] == owners[:: some.step].tolist()
         assert matrix.bands * matrix.band_rows >= matrix.rows
         assert matrix.steps * matrix.wide * UNIT == matrix.columns
         assert matrix.high * matrix.wide == warps

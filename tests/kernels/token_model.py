@@ -165,10 +165,11 @@ def machine(
 ) -> Machine:
     """A model on a device. Caches hold NaN, pages lie in no order."""
     plan, shape = token.make(made.shape, blocks, warps), made.shape
+    names = sorted(("qkv", "out", "gate_up", "down"), key=lambda name: getattr(plan, name).base)
     steps = [
         packed(getattr(layer, name), getattr(plan, name), warps)
         for layer in made.layers
-        for name in ("qkv", "out", "gate_up", "down")
+        for name in names
     ]
     steps.append(packed(made.head, plan.head, warps))
 

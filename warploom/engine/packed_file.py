@@ -90,7 +90,7 @@ def _header(plan: token.Plan, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
 def _description(plan: token.Plan) -> dict[str, Any]:
     """What the order of the weights depends on."""
     matrices = {
-        name: [m.rows, m.columns, m.high, m.wide]
+        name: [m.rows, m.columns, m.high, m.wide, m.base]
         for name, m in zip(
             ("qkv", "out", "gate_up", "down", "head"), (*plan.matrices, plan.head), strict=True
         )

@@ -13,6 +13,9 @@ made:
 | `gate_up` | the stream with `out` added, normalised | gate and up in parts |
 | `down` | silu(gate) · up | its parts |
 
+Where attention and MLP of a layer begin with the same stream, `qkv` and `gate_up` are one phase,
+each on blocks of its own, `down` follows attention without an exchange, and `out` is the last.
+
 A phase reads only what an earlier exchange made, and writes only what nobody reads before the next
 one: each result has a tensor of its own, and the stream two, used in turn.
 """
@@ -27,6 +30,7 @@ from warploom.kernels.token.device.phases import (
     attention_phases,
     feed_forward_phases,
     head_phases,
+    parallel_phases,
 )
 from warploom.kernels.token.device.stream import Steps
 from warploom.kernels.token.device.team import Team
@@ -38,8 +42,8 @@ def steps_of(NUMBERS):
     """A matrix out of `plan.Matrix.constants`."""
     if NUMBERS is None:
         return None
-    N, K, HIGH, WIDE, BLOCKS, BASE, PARTS = NUMBERS
-    return Steps(N, K, HIGH, WIDE, BLOCKS, BASE, PARTS)
+    N, K, HIGH, WIDE, FIRST, BLOCKS, BASE, PARTS = NUMBERS
+    return Steps(N, K, HIGH, WIDE, FIRST, BLOCKS, BASE, PARTS)
 
 
 @wl.function
@@ -157,6 +161,7 @@ def token(
     matrices = Matrices(
         *(packed, steps_of(QKV), steps_of(OUT), steps_of(GATE_UP), steps_of(DOWN), steps_of(HEAD)),
         LAYER_STEPS=LAYER_STEPS,
+        PARALLEL=PARALLEL,
     )
     b = wl.program_id(0)
     unit = (WARPS * UNIT // 16 * 32, 8)
@@ -182,7 +187,7 @@ def token(
                 *(team, matrices, ring, vectors, embedding, tokens),
                 *(Norm(norms, norm_biases, eps, matrices.qkv.K), stream),
                 *(qkv_parts, out_parts, gate_up_parts, down_parts, up, mixed),
-                *(out_bias, up_bias, down_bias, REDUCED, PARALLEL, GATED),
+                *(out_bias, up_bias, down_bias, REDUCED, GATED),
             )
             count, turn = team.first_count(), 0
             begun(team, vectors, tokens, ids)
@@ -198,8 +203,11 @@ def token(
                 heads.begin_round()
                 for layer in wl.range(0, LAYERS):
                     heads = heads.replace(layer=layer)
-                    count, turn = attention_phases(work, heads, layer, count, turn)
-                    count, turn = feed_forward_phases(work, layer, count, turn)
+                    if PARALLEL:
+                        count, turn = parallel_phases(work, heads, layer, count, turn)
+                    else:
+                        count, turn = attention_phases(work, heads, layer, count, turn)
+                        count, turn = feed_forward_phases(work, layer, count, turn)
                 if HEAD is not None:
                     head = Head(head_parts, matrices.head, logits, best, best_at, round * TOKENS)
                     count, turn = head_phases(work, head, LAYERS, count, turn)

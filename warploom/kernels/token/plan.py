@@ -4,12 +4,13 @@ A *unit* is 16 rows × UNIT columns, what one warp multiplies at a time. A *step
 each of WARPS warps: HIGH units one below the other, WIDE beside each other. A *band* is the rows of
 a step over all columns, STEPS steps. A matrix is its bands one after the other; its steps are dealt
 to the blocks in equal shares, so a band may be the work of several blocks, and then has as many
-*parts*, which who reads the result adds up in the order of the blocks.
+*parts*, which who reads the result adds up in the order of the blocks. Two matrices that are
+multiplied in one phase are dealt to blocks of their own, so that a block needs one input.
 
 Numbers only: knows no arrays and no kernel.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -90,6 +91,8 @@ class Matrix:
     blocks: int
     base: int
     """The first of its steps among those of a layer."""
+    first: int = 0
+    """The first of its blocks."""
 
     @property
     def band_rows(self) -> int:
@@ -113,11 +116,11 @@ class Matrix:
 
     def start(self, block: int) -> int:
         """The first step of a block's share."""
-        return min(block, self.blocks) * self.total // self.blocks
+        return min(max(block - self.first, 0), self.blocks) * self.total // self.blocks
 
     def owner(self, step: int) -> int:
         """The block that has a step."""
-        return ((step + 1) * self.blocks - 1) // self.total
+        return self.first + ((step + 1) * self.blocks - 1) // self.total
 
     @property
     def longest(self) -> int:
@@ -127,9 +130,9 @@ class Matrix:
     @property
     def parts(self) -> int:
         """Most blocks that share a band."""
-        first = np.arange(self.bands) * self.steps
-        last = first + self.steps - 1
-        owners = [((step + 1) * self.blocks - 1) // self.total for step in (first, last)]
+        begin = np.arange(self.bands) * self.steps
+        first, last = begin + 1, begin + self.steps
+        owners = [(step * self.blocks - 1) // self.total for step in (first, last)]
         return int((owners[1] - owners[0]).max()) + 1
 
     @property
@@ -140,7 +143,8 @@ class Matrix:
     @property
     def constants(self) -> tuple[int, ...]:
         """What the kernel is told of it."""
-        return (self.rows, self.columns, self.high, self.wide, self.blocks, self.base, self.parts)
+        sizes = (self.rows, self.columns, self.high, self.wide)
+        return (*sizes, self.first, self.blocks, self.base, self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +162,7 @@ class Plan:
 
     @property
     def matrices(self) -> tuple[Matrix, ...]:
-        """Those of a layer, in the order in which they are streamed."""
+        """Those of a layer. In which order they are streamed, `base` tells."""
         return (self.qkv, self.out, self.gate_up, self.down)
 
     @property
@@ -245,6 +249,13 @@ def make(shape: Shape, blocks: int, warps: int = 0) -> Plan:
     """The plan of a model; 0 multiplying warps: as many as suit it. Raises ShapeError T201 where a
     size does not fit the kernel's rules."""
     _check(shape)
+    arguments.require(
+        blocks > 1 or not shape.parallel,
+        "token",
+        "one block for a model whose attention and MLP begin with the same stream",
+        "what both are multiplied with first goes to blocks of their own",
+        hint="use at least two blocks",
+    )
     warps = warps or _warps(shape, blocks)
     plan = Plan(shape, blocks, warps, *_matrices(shape, blocks, warps))
     arguments.require(
@@ -270,25 +281,46 @@ def _warps(shape: Shape, blocks: int) -> int:
 
 
 def _matrices(shape: Shape, blocks: int, warps: int) -> list[Matrix]:
-    """The matrices of a layer in the order of the stream, then the head."""
-    sizes = [
-        (shape.query + 2 * shape.key, shape.hidden),
-        (shape.hidden, shape.query),
-        ((2 if shape.gated else 1) * shape.feed_forward, shape.hidden),
-        (shape.hidden, shape.feed_forward),
-    ]
-    base, made = 0, []
-    for rows, columns in sizes:
-        made.append(_matrix(rows, columns, blocks, warps, base))
-        base += made[-1].total
-    return [*made, _matrix(shape.vocabulary, shape.hidden, blocks, warps, shape.layers * base)]
+    """The matrices of a layer, then the head."""
+    sizes = {
+        "qkv": (shape.query + 2 * shape.key, shape.hidden),
+        "out": (shape.hidden, shape.query),
+        "gate_up": ((2 if shape.gated else 1) * shape.feed_forward, shape.hidden),
+        "down": (shape.hidden, shape.feed_forward),
+    }
+    order, dealt = tuple(sizes), {}
+    if shape.parallel:
+        # One phase has two matrices, and `down` stands behind attention: its input is there, and
+        # what blocks lose by unequal shares of attention its stream makes good.
+        order = ("qkv", "gate_up", "down", "out")
+        count = _even(sizes["qkv"][0], sizes["gate_up"][0], blocks)
+        dealt = {"qkv": (0, count), "gate_up": (count, blocks - count)}
+    # What is filled for either of them is laid out alike.
+    shared = [_matrix(*sizes[name], count, warps, 0).wide for name, (_, count) in dealt.items()]
+    base, made = 0, {}
+    for name in order:
+        first, count = dealt.get(name, (0, blocks))
+        widest = min(shared) if name in dealt else _WIDEST
+        found = _matrix(*sizes[name], count, warps, base, widest)
+        made[name] = replace(found, first=first)
+        base += found.total
+    head = _matrix(shape.vocabulary, shape.hidden, blocks, warps, shape.layers * base)
+    return [*(made[name] for name in sizes), head]
 
 
-def _matrix(rows: int, columns: int, blocks: int, warps: int, base: int) -> Matrix:
+def _even(rows: int, others: int, blocks: int) -> int:
+    """How many blocks `rows` of two matrices of the same columns get, so that the largest share of
+    a block is as small as can be."""
+    return min(range(1, blocks), key=lambda count: max(rows / count, others / (blocks - count)))
+
+
+def _matrix(
+    rows: int, columns: int, blocks: int, warps: int, base: int, widest: int = _WIDEST
+) -> Matrix:
     """As many units beside each other as the columns and the memory of a block allow: a band then
     has few rows, so few blocks share it, and its sums come together in shared memory. But the
     columns that a block needs are more."""
-    wide = _WIDEST
+    wide = widest
     while wide > 1:
         made = _split(rows, columns, blocks, warps, base, wide)
         if made is not None and made.held_steps * wide * UNIT <= _HELD:

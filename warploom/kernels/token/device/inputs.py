@@ -7,7 +7,7 @@ import warploom as wl
 from warploom.kernels.activation.kernel import gelu_by_erf, silu
 from warploom.kernels.norm.kernel import inverse_root
 from warploom.kernels.token.device.stream import keep, summed, summed_lines
-from warploom.kernels.token.plan import LINE, MOST_TOKENS, UNIT_LINES
+from warploom.kernels.token.plan import IN_FLIGHT, LINE, MOST_TOKENS, UNIT_LINES
 
 
 @wl.struct
@@ -107,10 +107,43 @@ class Norm:
     def weights(self, row, line, LINES):
         return wl.load(self.weight[row, wl.ds(line, LINES), wl.ds(0, LINE)])
 
+    def mean(self, team, t, SPANS):
+        """The mean of token t, from the sums of its spans; None where it is not taken away."""
+        if self.bias is None:
+            return None
+        sums = team.stats.gather(wl.arange(SPANS) + (MOST_TOKENS + t) * SPANS)
+        return wl.sum(sums, 0) / float(self.H)
+
     def root(self, team, t, SPANS):
-        """1 / root of the mean square of token t, from the sums of its spans."""
+        """1 / root of the mean square of token t, of its distance from the mean where that is taken
+        away, from what `note` has left of its spans."""
         squares = team.stats.gather(wl.arange(SPANS) + t * SPANS)
+        if self.bias is not None:
+            # Those of a span are about its own mean.
+            EACH = self.H // SPANS
+            sums = team.stats.gather(wl.arange(SPANS) + (MOST_TOKENS + t) * SPANS)
+            off = sums / float(EACH) - self.mean(team, t, SPANS)
+            squares = squares + off * off * float(EACH)
         return inverse_root(wl.sum(squares, 0) / float(self.H), self.eps)
+
+    def note(self, team, t, span, SPANS, value):
+        """One span of token t, into `team.stats`: Σ x², or Σ x and Σ (x − mean of the span)²."""
+        if self.bias is not None:
+            total = total_of(value)
+            team.note((MOST_TOKENS + t) * SPANS + span, total)
+            value = value - total / float(self.H // SPANS)
+        team.note(t * SPANS + span, total_of(value * value))
+
+    def applied(self, value, mean, root, weight, bias):
+        """What the norm makes of lines of a source; `mean` and `bias` may be None."""
+        if self.bias is not None:
+            return (value - mean) * root * weight + bias
+        return value * root * weight
+
+    def biases(self, row, line, LINES):
+        if self.bias is None:
+            return None
+        return wl.load(self.bias[row, wl.ds(line, LINES), wl.ds(0, LINE)])
 
 
 @wl.struct
@@ -124,14 +157,11 @@ class Normed:
     SPANS: wl.const
 
     def at(self, t, line, LINES):
-        norm = self.norm
+        norm, SPANS = self.norm, self.SPANS
         value = self.source.at(t, line, LINES)
-        if norm.bias is not None:
-            value = value - mean_of(self.team, t, norm.H, self.SPANS)
-        value = value * norm.root(self.team, t, self.SPANS) * norm.weights(self.row, line, LINES)
-        if norm.bias is not None:
-            value = value + wl.load(norm.bias[self.row, wl.ds(line, LINES), wl.ds(0, LINE)])
-        return value
+        mean, root = norm.mean(self.team, t, SPANS), norm.root(self.team, t, SPANS)
+        weight, bias = norm.weights(self.row, line, LINES), norm.biases(self.row, line, LINES)
+        return norm.applied(value, mean, root, weight, bias)
 
 
 @wl.function
@@ -141,31 +171,16 @@ def total_of(tile):
 
 
 @wl.function
-def mean_of(team, t, H, SPANS):
-    """The mean of a token's source, from the second half of `team.stats`."""
-    sums = team.stats.gather(wl.arange(SPANS) + (MOST_TOKENS + t) * SPANS)
-    return wl.sum(sums, 0) / float(H)
-
-
-@wl.function
 def statistics(team, source, norm, LINES, kept, half):
-    """What `Normed` needs, one sum a span of LINES lines, into `team.stats`: Σ x² of each token, or
-    Σ x and Σ (x − mean)². Where `kept` is a tensor, each block writes its share of the source
-    there. The sums do not depend on which warp has made them."""
+    """What `Normed` needs, `Norm.note` of each span of LINES lines. Where `kept` is a tensor, each
+    block writes its share of the source there. The sums do not depend on which warp has made
+    them."""
     SPANS = norm.H // (LINES * LINE)
-    if norm.bias is not None:
-        for i in wl.range(team.r, SPANS * team.TOKENS, team.WARPS):
-            t, span = i % team.TOKENS, i // team.TOKENS
-            value = total_of(source.at(t, span * LINES, LINES))
-            team.note((MOST_TOKENS + t) * SPANS + span, value)
-        team.meet()
     for i in wl.range(team.r, SPANS * team.TOKENS, team.WARPS):
         t, span = i % team.TOKENS, i // team.TOKENS
-        v = source.at(t, span * LINES, LINES)
-        keep_share(team, kept, half, t, span, v)
-        if norm.bias is not None:
-            v = v - mean_of(team, t, norm.H, SPANS)
-        team.note(t * SPANS + span, total_of(v * v))
+        value = source.at(t, span * LINES, LINES)
+        keep_share(team, kept, half, t, span, value)
+        norm.note(team, t, span, SPANS, value)
     team.meet()
 
 
@@ -192,13 +207,9 @@ def summed_up(team, source, LINES, ALL, out, half):
 def filled_once(team, vectors, matrix, source, norm, row, kept, half, MOST):
     """`statistics` and `filled` in one pass: the vectors are only multiplied with the weights of
     the norm, and `team.roots` get what the sums of a matrix have to be multiplied with."""
-    LINES, LINES_HELD = matrix.lines(), matrix.WIDE * UNIT_LINES
-    ALL, TOKENS, WARPS = matrix.K // LINE, team.TOKENS, team.WARPS
-    SPANS = ALL // LINES
+    LINES, TOKENS, WARPS = matrix.lines(), team.TOKENS, team.WARPS
+    SPANS = matrix.K // LINE // LINES
     FLIGHT = flight(SPANS * TOKENS, WARPS, MOST)
-    first, end = matrix.start(team.b), matrix.start(team.b + 1)
-    start = first * LINES_HELD % ALL
-    held = wl.minimum(end - first, matrix.in_band()) * LINES_HELD
     for i in wl.range(team.r, SPANS * TOKENS, WARPS * FLIGHT):
         values, weights = [], []
         for k in wl.unroll(FLIGHT):
@@ -211,14 +222,61 @@ def filled_once(team, vectors, matrix, source, norm, row, kept, half, MOST):
             if j < SPANS * TOKENS:
                 t, span = j % TOKENS, j // TOKENS
                 keep_share(team, kept, half, t, span, values[k])
-                team.note(t * SPANS + span, total_of(values[k] * values[k]))
-                line = span * LINES - start
-                line = wl.where(line < 0, line + ALL, line)
-                if line < held:
-                    keep(vectors, line, t, values[k] * weights[k])
+                norm.note(team, t, span, SPANS, values[k])
+                keep_if_needed(vectors, matrix, team.b, span * LINES, t, values[k] * weights[k])
     team.meet()
     for t in wl.range(team.r, TOKENS, WARPS):
         team.roots.scatter(wl.arange(1) + t, wl.zeros((1,), wl.f32) + norm.root(team, t, SPANS))
+
+
+@wl.function
+def keep_if_needed(vectors, matrix, block, line, t, values):
+    """`keep` lines of the input from `line` on where a block's share needs them."""
+    LINES_HELD, ALL = matrix.WIDE * UNIT_LINES, matrix.K // LINE
+    first, end = matrix.start(block), matrix.start(block + 1)
+    line = line - first * LINES_HELD % ALL
+    line = wl.where(line < 0, line + ALL, line)
+    if line < wl.minimum(end - first, matrix.in_band()) * LINES_HELD:
+        keep(vectors, line, t, values)
+
+
+@wl.function
+def filled_exactly(team, vectors, matrix, source, norm, row, kept, half):
+    """`statistics` and `filled` with one reading of the source, where each warp can hold its spans
+    (`can_be_held`) until the sums of all are known. As exact as with two."""
+    LINES, TOKENS, WARPS = matrix.lines(), team.TOKENS, team.WARPS
+    SPANS = matrix.K // LINE // LINES
+    HELD = -(-SPANS * TOKENS // WARPS)
+    values, weights, biases = [], [], []
+    for k in wl.unroll(HELD):
+        j = wl.minimum(team.r + k * WARPS, SPANS * TOKENS - 1)
+        line = j // TOKENS * LINES
+        values = values + [source.at(j % TOKENS, line, LINES)]
+        weights = weights + [norm.weights(row, line, LINES)]
+        biases = biases + [norm.biases(row, line, LINES)]
+    for k in wl.unroll(HELD):
+        j = team.r + k * WARPS
+        if j < SPANS * TOKENS:
+            keep_share(team, kept, half, j % TOKENS, j // TOKENS, values[k])
+            norm.note(team, j % TOKENS, j // TOKENS, SPANS, values[k])
+    team.meet()
+    mean, root = norm.mean(team, 0, SPANS), norm.root(team, 0, SPANS)
+    for k in wl.unroll(HELD):
+        j = team.r + k * WARPS
+        if j < SPANS * TOKENS:
+            t, line = j % TOKENS, j // TOKENS * LINES
+            if TOKENS > 1:
+                mean, root = norm.mean(team, t, SPANS), norm.root(team, t, SPANS)
+            value = norm.applied(values[k], mean, root, weights[k], biases[k])
+            keep_if_needed(vectors, matrix, team.b, line, t, value)
+    team.meet()
+
+
+@wl.function
+def can_be_held(team, matrix):
+    """Whether the registers of a block's warps hold a whole source."""
+    SPANS = matrix.K // LINE // matrix.lines()
+    return SPANS * team.TOKENS <= IN_FLIGHT * team.WARPS
 
 
 @wl.function

@@ -13,12 +13,14 @@ from warploom.kernels.token.device.inputs import (
     Normed,
     Plain,
     Results,
+    can_be_held,
     filled,
+    filled_exactly,
     filled_once,
     statistics,
     summed_up,
 )
-from warploom.kernels.token.device.stream import multiplied, streamed
+from warploom.kernels.token.device.stream import Beside, multiplied, streamed
 from warploom.kernels.token.plan import IN_FLIGHT, LINE, SUMMED_IN_FLIGHT
 
 
@@ -33,14 +35,18 @@ class Matrices:
     down: object
     head: object
     LAYER_STEPS: wl.const
+    PARALLEL: wl.const
 
     def bring(self, ring, layer, block):
-        """This block's steps of one layer."""
+        """This block's steps of one layer, in the order of its phases."""
         base = layer * self.LAYER_STEPS
         streamed(ring, self.packed, base + self.qkv.BASE, self.qkv, block)
-        streamed(ring, self.packed, base + self.out.BASE, self.out, block)
+        if not self.PARALLEL:
+            streamed(ring, self.packed, base + self.out.BASE, self.out, block)
         streamed(ring, self.packed, base + self.gate_up.BASE, self.gate_up, block)
         streamed(ring, self.packed, base + self.down.BASE, self.down, block)
+        if self.PARALLEL:
+            streamed(ring, self.packed, base + self.out.BASE, self.out, block)
 
     def bring_head(self, ring, block):
         streamed(ring, self.packed, self.head.BASE, self.head, block)
@@ -50,9 +56,9 @@ class Matrices:
 class Work:
     """What a phase leaves for later ones, in global memory; `ring` and `vectors` in shared.
 
-    PARALLEL: attention and MLP of a layer begin with the same stream, and both are added at its
-    end. The stream then stands in its two halves in turn, a layer each; else in the first before
-    attention and in the second after it.
+    With `matrices.PARALLEL` attention and MLP of a layer begin with the same stream, and both are
+    added at its end. The stream then stands in its two halves in turn, a layer each; else in the
+    first before attention and in the second after it.
     """
 
     team: object
@@ -73,7 +79,6 @@ class Work:
     up_bias: object
     down_bias: object
     REDUCED: wl.const
-    PARALLEL: wl.const
     GATED: wl.const
 
     def multiply(self, matrix, source, out, count, turn):
@@ -112,6 +117,8 @@ class Work:
         if self.once():
             SPANS = self.spans()
             filled_once(team, self.vectors, matrix, source, norm, row, kept, half, SPANS)
+        elif can_be_held(team, matrix):
+            filled_exactly(team, self.vectors, matrix, source, norm, row, kept, half)
         else:
             LINES = matrix.lines()
             statistics(team, source, norm, LINES, kept, half)
@@ -132,56 +139,89 @@ class Work:
 
     def half(self, layer):
         """Where the stream stands as a layer begins."""
-        return layer % 2 if self.PARALLEL else 0
+        return layer % 2 if self.matrices.PARALLEL else 0
 
     def before(self, layer):
         """The stream as the layers before `layer` leave it."""
         mlp = self.feed_forward_results(layer - 1)
-        if self.PARALLEL:
+        if self.matrices.PARALLEL:
             attention = self.attention_results(layer - 1)
             return Added(self.stream, self.half(layer + 1), attention, mlp)
         return Added(self.stream, 1, mlp, None)
 
-    def inner(self, layer):
-        """What the MLP of a layer is made of, and where it is kept if that is new."""
-        if self.PARALLEL:
-            return Added(self.stream, self.half(layer), None, None), None
-        return Added(self.stream, 0, self.attention_results(layer), None), self.stream
+    def begin_layer(self, matrix, layer, row, count):
+        """Fill the vectors with the stream as it stands before a layer, normalised by a row of the
+        norms, and keep it in its half."""
+        half = self.half(layer)
+        if layer == 0:
+            source = Embedded(self.embedding, self.tokens)
+            self.fill_normed(matrix, source, row, self.stream, half)
+        else:
+            count = self.begin_normed(matrix, self.before(layer), row, self.stream, half, count)
+        return count
+
+    def activated(self, layer):
+        """What `down` is multiplied with."""
+        results = Results(self.gate_up, self.matrices.gate_up, self.up_bias, layer)
+        return Gated(results) if self.GATED else Curved(results)
+
+    def mixed_values(self, heads):
+        """What `out` is multiplied with."""
+        return Merged(heads) if heads.DIRECT else Plain(self.mixed)
 
 
 @wl.function
 def attention_phases(work, heads, layer, count, turn):
     """Projection, attention, projection."""
-    team, matrices, half = work.team, work.matrices, work.half(layer)
-    if layer == 0:
-        source = Embedded(work.embedding, work.tokens)
-        work.fill_normed(matrices.qkv, source, 0, work.stream, half)
-    else:
-        source = work.before(layer)
-        count = work.begin_normed(matrices.qkv, source, 2 * layer, work.stream, half, count)
+    team, matrices = work.team, work.matrices
+    count = work.begin_layer(matrices.qkv, layer, 2 * layer, count)
     count, turn = work.multiply_normed(matrices.qkv, work.qkv, count, turn)
     attended(heads)
     count = team.exchange(count)
-    if heads.DIRECT:
-        return work.multiply(matrices.out, Merged(heads), work.out, count, turn)
-    chunks_merged(heads, work.mixed)
-    count = team.exchange(count)
-    return work.multiply(matrices.out, Plain(work.mixed), work.out, count, turn)
+    if not heads.DIRECT:
+        chunks_merged(heads, work.mixed)
+        count = team.exchange(count)
+    return work.multiply(matrices.out, work.mixed_values(heads), work.out, count, turn)
 
 
 @wl.function
 def feed_forward_phases(work, layer, count, turn):
     """Gate and up, or up alone; down."""
     matrices = work.matrices
-    source, kept = work.inner(layer)
-    count = work.begin_normed(matrices.gate_up, source, 2 * layer + 1, kept, 1, count)
+    source, row = Added(work.stream, 0, work.attention_results(layer), None), 2 * layer + 1
+    count = work.begin_normed(matrices.gate_up, source, row, work.stream, 1, count)
     count, turn = work.multiply_normed(matrices.gate_up, work.gate_up, count, turn)
-    results = Results(work.gate_up, matrices.gate_up, work.up_bias, layer)
-    source = Gated(results) if work.GATED else Curved(results)
+    source = work.activated(layer)
     if work.REDUCED:
         LINES = matrices.down.lines()
         source, count = work.reduced(source, LINES, matrices.down.K, work.up, 0, count)
     return work.multiply(matrices.down, source, work.down, count, turn)
+
+
+@wl.function
+def parallel_phases(work, heads, layer, count, turn):
+    """A layer whose attention and MLP begin with the same stream: each block has steps of the one
+    or of the other first matrix. Then attention, with no exchange before `down` unless something is
+    made once for all blocks; its projection last."""
+    team, matrices = work.team, work.matrices
+    qkv, gate_up, down = matrices.qkv, matrices.gate_up, matrices.down
+    row = 2 * layer + wl.where(team.b < gate_up.FIRST, 0, 1)
+    count = work.begin_layer(Beside(qkv, gate_up, qkv.K, qkv.WIDE), layer, row, count)
+    once = work.once()
+    turn = multiplied(team, work.ring, work.vectors, qkv, work.qkv, turn, once)
+    turn = multiplied(team, work.ring, work.vectors, gate_up, work.gate_up, turn, once)
+    count = team.exchange(count)
+    source = work.activated(layer)
+    if work.REDUCED:
+        summed_up(team, source, down.lines(), down.K // LINE, work.up, 0)
+        source = Added(work.up, 0, None, None)
+    attended(heads)
+    if work.REDUCED or not heads.DIRECT:
+        count = team.exchange(count)
+    if not heads.DIRECT:
+        chunks_merged(heads, work.mixed)
+    count, turn = work.multiply(down, source, work.down, count, turn)
+    return work.multiply(matrices.out, work.mixed_values(heads), work.out, count, turn)
 
 
 @wl.function

@@ -18,6 +18,7 @@ class Steps:
     K: wl.const
     HIGH: wl.const
     WIDE: wl.const
+    FIRST: wl.const
     BLOCKS: wl.const
     BASE: wl.const
     PARTS: wl.const
@@ -31,11 +32,13 @@ class Steps:
 
     def start(self, block):
         """The first step of a block's share."""
+        if self.FIRST > 0:
+            block = wl.maximum(block - self.FIRST, 0)
         return wl.minimum(block, self.BLOCKS) * self.total() // self.BLOCKS
 
     def owner(self, step):
         """The block that has a step."""
-        return ((step + 1) * self.BLOCKS - 1) // self.total()
+        return self.FIRST + ((step + 1) * self.BLOCKS - 1) // self.total()
 
     def first_owner(self, band):
         return self.owner(band * self.in_band())
@@ -50,6 +53,30 @@ class Steps:
     def longest(self):
         """Steps whose columns a block holds at most."""
         return min(-(-self.total() // self.BLOCKS), self.in_band())
+
+
+@wl.struct
+class Beside:
+    """Two matrices of the same columns and WIDE, dealt to blocks of their own: what `inputs` asks
+    of the one that a block has."""
+
+    one: object
+    other: object
+    K: wl.const
+    WIDE: wl.const
+
+    def in_band(self):
+        return self.one.in_band()
+
+    def start(self, block):
+        """As `Steps.start`: counted from the first step of the one, then of the other."""
+        return self.one.start(block) + self.other.start(block)
+
+    def lines(self):
+        return self.one.lines()
+
+    def longest(self):
+        return max(self.one.longest(), self.other.longest())
 
 
 @wl.function
