@@ -80,10 +80,11 @@ def test_keys_and_values_of_each_layer(device, family: str) -> None:
             assert error(held[layer, page, 1], rows[layer][-1]) < NEAR, f"layer {layer}"
 
 
-def test_a_batch_is_its_rows(device) -> None:
+@pytest.mark.parametrize("family", ["llama", "neox"])
+def test_a_batch_is_its_rows(device, family: str) -> None:
     """Sequences of mixed lengths, one column not used: each row equals the sequence alone, bit for
     bit, and two runs are the same."""
-    made, lengths = model(), [1, 15, 16, 0, 17, 40, 63]
+    made, lengths = FAMILIES[family](), [1, 15, 16, 0, 17, 40, 63]
     histories = [some(n, seed=n) for n in lengths]
     new = some(len(lengths), seed=99)
     empty = machine(device, made, context=64, sequences=len(lengths))
@@ -220,6 +221,33 @@ def test_neox(device) -> None:
 
 
 @pytest.mark.parametrize(
+    ("columns", "context"),
+    [(1, 64), (2, 64), (1, 2560), pytest.param(3, 64, marks=pytest.mark.slow), (3, 1024)],
+)
+def test_neox_in_its_phases(device, columns: int, context: int) -> None:
+    """Parts added up by who needs them or once for all, chunks of heads merged likewise; a source
+    that registers hold, and one that they do not. The rows of a prompt's last piece."""
+    made, ids = FAMILIES["neox"](), some(20 + columns)
+    run = machine(device, made, context=context).holding([ids[:20]])
+    logits, _ = run.run(ids[20:], list(range(20, 20 + columns)), [0] * columns)
+    expected = forward(made, ids, short=True).logits[20:]
+    assert run.plan.is_direct(columns, -(-context // 256)) == (context == 64)
+    for row in range(columns):
+        assert error(logits[row], expected[row]) < NEAR
+
+
+@pytest.mark.parametrize("mean", [0.0, 300.0])
+def test_a_mean_far_from_zero(device, mean: float) -> None:
+    """A norm takes a large mean away without losing what is left."""
+    made, ids = FAMILIES["neox"](), some(21)
+    for layer in made.layers:
+        layer.down_bias = np.float32(mean) + layer.down_bias
+    run = machine(device, made).holding([ids[:-1]])
+    logits, _ = run.run(ids[-1:], [20], [0])
+    assert error(logits[0], forward(made, ids, short=True).logits[-1]) < NEAR
+
+
+@pytest.mark.parametrize(
     ("blocks", "warps"),
     [
         (40, 4),
@@ -293,6 +321,9 @@ def test_refused(golden: Golden) -> None:
         with pytest.raises(ShapeError) as refused:
             token.make(shape, 5)
         texts.append(str(refused.value))
+    with pytest.raises(ShapeError) as refused:
+        token.make(NEOX, 1)
+    texts.append(str(refused.value))
     with pytest.raises(ShapeError) as refused:
         token.make(replace(SMALL, hidden=8192), 1)
     texts.append(str(refused.value))

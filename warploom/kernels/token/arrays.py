@@ -76,7 +76,7 @@ class Columns:
 class Workspace:
     """What phases leave for each other, and of each round `logits` [rounds · columns, vocabulary]
     and the tokens `chosen` [rounds, columns]. One serves all launches of a plan that have as many
-    columns and rounds, one after the other."""
+    columns and rounds, one after the other. `parts` of each matrix: two may have one array."""
 
     stream: Any
     parts: tuple[Any, ...]
@@ -102,13 +102,20 @@ class Workspace:
         def floats(*sizes: int) -> Any:
             return zeros(sizes, np.float32)
 
-        def parts(matrix: Matrix) -> Any:
-            return floats(matrix.parts, columns, matrix.bands * matrix.high, LINE)
+        def parts(*matrices: Matrix) -> Any:
+            most, lines = max(m.parts for m in matrices), sum(m.lines for m in matrices)
+            return floats(most, columns, lines, LINE)
+
+        qkv, out, gate_up, down = plan.matrices
+        if shape.parallel:
+            first = second = parts(qkv, gate_up)
+        else:
+            first, second = parts(qkv), parts(gate_up)
 
         heads = (columns, chunks, shape.heads)
         return cls(
             stream=floats(2, columns, shape.hidden // LINE, LINE),
-            parts=tuple(parts(matrix) for matrix in (*plan.matrices, plan.head)),
+            parts=(first, parts(out), second, parts(down), parts(plan.head)),
             chunks=(
                 floats(columns, chunks, shape.query // LINE, LINE),
                 floats(*heads),

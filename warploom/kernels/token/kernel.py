@@ -42,8 +42,8 @@ def steps_of(NUMBERS):
     """A matrix out of `plan.Matrix.constants`."""
     if NUMBERS is None:
         return None
-    N, K, HIGH, WIDE, FIRST, BLOCKS, BASE, PARTS = NUMBERS
-    return Steps(N, K, HIGH, WIDE, FIRST, BLOCKS, BASE, PARTS)
+    N, K, HIGH, WIDE, FIRST, BLOCKS, BASE, PARTS, BEFORE = NUMBERS
+    return Steps(N, K, HIGH, WIDE, FIRST, BLOCKS, BASE, PARTS, BEFORE)
 
 
 @wl.function
@@ -186,7 +186,8 @@ def token(
             work = Work(
                 *(team, matrices, ring, vectors, embedding, tokens),
                 *(Norm(norms, norm_biases, eps, matrices.qkv.K), stream),
-                *(qkv_parts, out_parts, gate_up_parts, down_parts, up, mixed),
+                *(qkv_parts, out_parts, qkv_parts if PARALLEL else gate_up_parts),
+                *(down_parts, up, mixed),
                 *(out_bias, up_bias, down_bias, REDUCED, GATED),
             )
             count, turn = team.first_count(), 0

@@ -93,6 +93,8 @@ class Matrix:
     """The first of its steps among those of a layer."""
     first: int = 0
     """The first of its blocks."""
+    line: int = 0
+    """Lines of results that stand before its own where two matrices leave them in one array."""
 
     @property
     def band_rows(self) -> int:
@@ -136,6 +138,11 @@ class Matrix:
         return int((owners[1] - owners[0]).max()) + 1
 
     @property
+    def lines(self) -> int:
+        """Lines of results, those of the last band's rows of zeros with them."""
+        return self.bands * self.high
+
+    @property
     def held_steps(self) -> int:
         """Steps whose columns of the input a block holds at a time."""
         return min(self.longest, self.steps)
@@ -144,7 +151,7 @@ class Matrix:
     def constants(self) -> tuple[int, ...]:
         """What the kernel is told of it."""
         sizes = (self.rows, self.columns, self.high, self.wide)
-        return (*sizes, self.first, self.blocks, self.base, self.parts)
+        return (*sizes, self.first, self.blocks, self.base, self.parts, self.line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +311,8 @@ def _matrices(shape: Shape, blocks: int, warps: int) -> list[Matrix]:
         found = _matrix(*sizes[name], count, warps, base, widest)
         made[name] = replace(found, first=first)
         base += found.total
+    if shape.parallel:
+        made["gate_up"] = replace(made["gate_up"], line=made["qkv"].lines)
     head = _matrix(shape.vocabulary, shape.hidden, blocks, warps, shape.layers * base)
     return [*(made[name] for name in sizes), head]
 

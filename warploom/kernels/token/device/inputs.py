@@ -247,22 +247,25 @@ def filled_exactly(team, vectors, matrix, source, norm, row, kept, half):
     LINES, TOKENS, WARPS = matrix.lines(), team.TOKENS, team.WARPS
     SPANS = matrix.K // LINE // LINES
     HELD = -(-SPANS * TOKENS // WARPS)
+    # Another warp's spans at each norm: ptxas would keep addresses that stay the same for all
+    # layers, more than there are registers.
+    mine = (team.r + row) % WARPS
     values, weights, biases = [], [], []
     for k in wl.unroll(HELD):
-        j = wl.minimum(team.r + k * WARPS, SPANS * TOKENS - 1)
+        j = wl.minimum(mine + k * WARPS, SPANS * TOKENS - 1)
         line = j // TOKENS * LINES
         values = values + [source.at(j % TOKENS, line, LINES)]
         weights = weights + [norm.weights(row, line, LINES)]
         biases = biases + [norm.biases(row, line, LINES)]
     for k in wl.unroll(HELD):
-        j = team.r + k * WARPS
+        j = mine + k * WARPS
         if j < SPANS * TOKENS:
             keep_share(team, kept, half, j % TOKENS, j // TOKENS, values[k])
             norm.note(team, j % TOKENS, j // TOKENS, SPANS, values[k])
     team.meet()
     mean, root = norm.mean(team, 0, SPANS), norm.root(team, 0, SPANS)
     for k in wl.unroll(HELD):
-        j = team.r + k * WARPS
+        j = mine + k * WARPS
         if j < SPANS * TOKENS:
             t, line = j % TOKENS, j // TOKENS * LINES
             if TOKENS > 1:

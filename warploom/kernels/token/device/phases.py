@@ -40,13 +40,19 @@ class Matrices:
     def bring(self, ring, layer, block):
         """This block's steps of one layer, in the order of its phases."""
         base = layer * self.LAYER_STEPS
-        streamed(ring, self.packed, base + self.qkv.BASE, self.qkv, block)
-        if not self.PARALLEL:
-            streamed(ring, self.packed, base + self.out.BASE, self.out, block)
-        streamed(ring, self.packed, base + self.gate_up.BASE, self.gate_up, block)
-        streamed(ring, self.packed, base + self.down.BASE, self.down, block)
         if self.PARALLEL:
-            streamed(ring, self.packed, base + self.out.BASE, self.out, block)
+            matrices = [self.first(), self.down, self.out]
+        else:
+            matrices = [self.qkv, self.out, self.gate_up, self.down]
+        for matrix in matrices:
+            streamed(ring, self.packed, base + matrix.BASE, matrix, block)
+
+    def first(self):
+        """With what a layer begins."""
+        qkv = self.qkv
+        if self.PARALLEL:
+            return Beside(qkv, self.gate_up, qkv.K, qkv.HIGH, qkv.WIDE, qkv.BASE)
+        return qkv
 
     def bring_head(self, ring, block):
         streamed(ring, self.packed, self.head.BASE, self.head, block)
@@ -204,13 +210,10 @@ def parallel_phases(work, heads, layer, count, turn):
     or of the other first matrix. Then attention, with no exchange before `down` unless something is
     made once for all blocks; its projection last."""
     team, matrices = work.team, work.matrices
-    qkv, gate_up, down = matrices.qkv, matrices.gate_up, matrices.down
-    row = 2 * layer + wl.where(team.b < gate_up.FIRST, 0, 1)
-    count = work.begin_layer(Beside(qkv, gate_up, qkv.K, qkv.WIDE), layer, row, count)
-    once = work.once()
-    turn = multiplied(team, work.ring, work.vectors, qkv, work.qkv, turn, once)
-    turn = multiplied(team, work.ring, work.vectors, gate_up, work.gate_up, turn, once)
-    count = team.exchange(count)
+    first, down = matrices.first(), matrices.down
+    row = 2 * layer + wl.where(team.b < matrices.gate_up.FIRST, 0, 1)
+    count = work.begin_layer(first, layer, row, count)
+    count, turn = work.multiply_normed(first, work.qkv, count, turn)
     source = work.activated(layer)
     if work.REDUCED:
         summed_up(team, source, down.lines(), down.K // LINE, work.up, 0)

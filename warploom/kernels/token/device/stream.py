@@ -22,13 +22,17 @@ class Steps:
     BLOCKS: wl.const
     BASE: wl.const
     PARTS: wl.const
+    BEFORE: wl.const
 
     def in_band(self):
         """Steps of a band."""
         return self.K // (self.WIDE * UNIT)
 
+    def bands(self):
+        return -(-self.N // (ROWS * self.HIGH))
+
     def total(self):
-        return -(-self.N // (ROWS * self.HIGH)) * self.in_band()
+        return self.bands() * self.in_band()
 
     def start(self, block):
         """The first step of a block's share."""
@@ -57,20 +61,25 @@ class Steps:
 
 @wl.struct
 class Beside:
-    """Two matrices of the same columns and WIDE, dealt to blocks of their own: what `inputs` asks
-    of the one that a block has."""
+    """Two matrices with the same columns, one below the other, dealt to blocks of their own."""
 
     one: object
     other: object
     K: wl.const
+    HIGH: wl.const
     WIDE: wl.const
+    BASE: wl.const
 
     def in_band(self):
         return self.one.in_band()
 
     def start(self, block):
-        """As `Steps.start`: counted from the first step of the one, then of the other."""
         return self.one.start(block) + self.other.start(block)
+
+    def first_owner(self, band):
+        BANDS = self.one.bands()
+        owner = self.other.first_owner(wl.maximum(band - BANDS, 0))
+        return wl.where(band < BANDS, self.one.first_owner(band), owner)
 
     def lines(self):
         return self.one.lines()
@@ -144,15 +153,17 @@ def put_sums(team, acc, matrix, band, out, turn, SCALED):
 def summed(parts, matrix, t, rows):
     """Results of a matrix for token t: its parts, added in the order of the blocks. Where a band
     has fewer, the others are zeros, which nobody writes."""
-    total = wl.gather(parts, (0, t, rows // LINE, rows % LINE))
+    line = rows // LINE + matrix.BEFORE
+    total = wl.gather(parts, (0, t, line, rows % LINE))
     for p in wl.unroll(1, matrix.PARTS):
-        total = total + wl.gather(parts, (p, t, rows // LINE, rows % LINE))
+        total = total + wl.gather(parts, (p, t, line, rows % LINE))
     return total
 
 
 @wl.function
 def summed_lines(parts, matrix, t, line, LINES):
     """As `summed`: lines of 16 results, of shape (LINES, 16)."""
+    line = line + matrix.BEFORE
     total = wl.load(parts[0, t, wl.ds(line, LINES), wl.ds(0, LINE)])
     for p in wl.unroll(1, matrix.PARTS):
         total = total + wl.load(parts[p, t, wl.ds(line, LINES), wl.ds(0, LINE)])
