@@ -1,5 +1,6 @@
 """The driver: one row whatever happens to a case, and a file that validates."""
 
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -106,6 +107,25 @@ def test_summary_is_median_and_measured_percentiles() -> None:
     assert measure.summary([float(n) for n in range(11)]) == (5.0, (1.0, 9.0))
     assert measure.summary([3.0]) == (3.0, (3.0, 3.0))
     assert measure.seconds(lambda: None) >= 0
+
+
+def test_the_commit_is_that_of_the_checkout_and_of_no_folder_above(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "warploom"
+    package.mkdir()
+    (package / "one.py").write_text("1")
+    who = ("-c", "user.name=a", "-c", "user.email=a@b.example")
+    for words in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "one"]):
+        subprocess.run(["git", "-C", str(tmp_path), *words], check=True)
+    monkeypatch.setattr(machine, "ROOT", tmp_path)
+    commit, dirty = machine.commit()
+    assert commit is not None and len(commit) == 40 and not dirty
+    (package / "one.py").write_text("2")
+    assert machine.commit() == (commit, True)
+    (tmp_path / "copy").mkdir()
+    monkeypatch.setattr(machine, "ROOT", tmp_path / "copy")
+    assert machine.commit() == (None, False)
 
 
 def test_the_source_hash_sees_names_and_contents(tmp_path: Path) -> None:

@@ -137,9 +137,11 @@ def source_hash(package: Path = PACKAGE) -> str:
 
 
 def commit() -> tuple[str | None, bool]:
-    """(commit of the checkout or None, whether the package differs from it)."""
+    """(commit of the checkout or None, whether the package differs from it). A copy that lies in
+    a folder of another repository is no checkout of that one."""
     found = _said("git", "-C", str(ROOT), "rev-parse", "HEAD")
-    if found is None:
+    top = _said("git", "-C", str(ROOT), "rev-parse", "--show-toplevel")
+    if found is None or top is None or not ROOT.samefile(top):
         return None, False
     changed = _said("git", "-C", str(ROOT), "status", "--porcelain", "--", "warploom")
     return found, bool(changed)
