@@ -22,10 +22,11 @@ from warploom.sim.granularity import whole
 from warploom.sim.machine import Batch
 from warploom.sim.memory import Memory
 from warploom.sim.order.clocks import FENCED_GLOBAL, joined
-from warploom.sim.order.engine import Agent, Engine, Point, Warps
+from warploom.sim.order.engine import Agent, Engine, Warps
 from warploom.sim.order.history import Does, History
 from warploom.sim.order.phases import Book
 from warploom.sim.order.problems import Beginning, Problem
+from warploom.sim.order.world import Point
 
 if TYPE_CHECKING:
     from warploom.sim.block import BlockState, Load

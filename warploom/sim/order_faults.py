@@ -1,16 +1,18 @@
-"""What the engine of order finds, as reports in the words of the source: roles, buffers, lines."""
+"""What the engine of order finds in memory, as reports in the words of the source: roles, buffers,
+lines. What it finds at barriers and flags: `phase_faults.py`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from warploom.base.diagnostics import Report, Span
 from warploom.base.errors import report
 from warploom.ir.op import Op
-from warploom.ir.ops import bulk, descriptor, flagged, flags, remote, tma
-from warploom.sim import sync_faults
+from warploom.ir.ops import bulk, descriptor, flags, remote, tma
+from warploom.sim import phase_faults, sync_faults
 from warploom.sim.order.history import Does
 from warploom.sim.order.problems import Beginning, Kind, Problem
+from warploom.sim.phase_faults import make, name_of
 
 if TYPE_CHECKING:
     from warploom.sim.block_races import Clash
@@ -27,249 +29,15 @@ def tell(problem: Problem, piece: Piece | None) -> None:
     site = problem.site if problem.site is not None else problem.other
     if site is None:
         return
-    _TELLERS[problem.kind](problem, site, piece)
-
-
-def _name(site: Site) -> str:
-    return site.m.actor.name
+    of_phases = phase_faults.TELLERS.get(problem.kind)
+    if of_phases is not None:
+        of_phases(problem, site)
+    else:
+        _TELLERS[problem.kind](problem, site, piece)
 
 
 def _block(site: Site) -> str:
     return sync_faults.block_of(site.m)
-
-
-def _span(site: Site, label: str) -> Span:
-    return Span.at(site.op.loc, label=label, role=site.m.actor.role)
-
-
-def _make(
-    code: str,
-    message: str,
-    site: Site,
-    labels: tuple[str, str],
-    other: Site | None,
-    notes: tuple[str, ...],
-    hint: str,
-    more: tuple[Span, ...] = (),
-) -> None:
-    spans = more
-    if other is not None:
-        spans = (_span(other, labels[1]), *more)
-    found = sync_faults.found
-    found(site.m, site.op, code, message, *notes, label=labels[0], hint=hint, other=spans)
-
-
-# ---- barriers ----------------------------------------------------------------------------------
-
-
-def _arrival(problem: Problem, site: Site, piece: Piece | None) -> None:
-    number = problem.facts["phase"]
-    _uncertain(problem, site, f"{_name(site)} does not know that phase {number} has completed")
-
-
-def _many(problem: Problem, site: Site, piece: Piece | None) -> None:
-    barrier, facts = problem.object, problem.facts
-    if isinstance(barrier, str):
-        return  # M018 says so
-    if facts["more"] > facts["count"]:
-        lacks = facts["count"] - facts["came"]
-        sync_faults.too_many_arrivals(
-            site.m, site.op, barrier, facts["more"], facts["phase"], lacks
-        )
-        return
-    why = f"phase {facts['phase']} takes {facts['count']} and has got {facts['came']}"
-    _uncertain(problem, site, f"{why}; {_name(site)} does not know that it has completed")
-
-
-def _uncertain(problem: Problem, site: Site, why: str) -> None:
-    barrier = problem.object
-    name = barrier if isinstance(barrier, str) else barrier.buffer
-    waited = site.m.state.booking.waited.get(site.m.actor)
-    label = "the last wait before it does not tell"
-    _make(
-        "U101",
-        f"an arrival at {name} may come in one phase or in the next",
-        site,
-        ("this arrival", "an arrival of the phase before"),
-        problem.other,
-        (f"{_element(barrier)}: {why}",),
-        "count the arrivals of a phase, and wait for it, or for what follows on it, before the "
-        "next one",
-        () if waited is None else (_span(waited, label),),
-    )
-
-
-def _expect(problem: Problem, site: Site, piece: Piece | None) -> None:
-    barrier, number = problem.object, problem.facts["phase"]
-    _make(
-        "U101",
-        f"a phase of {barrier.buffer} may complete before its bytes are announced",
-        site,
-        ("announced here", "this arrival may be the last one"),
-        problem.other,
-        (f"{barrier.name}, phase {number}: no arrival of the phase comes after this",),
-        "announce bytes and arrive by one operation: `expect`",
-    )
-
-
-def _bytes(problem: Problem, site: Site, piece: Piece | None) -> None:
-    barrier, facts = problem.object, problem.facts
-    number = facts["phase"]
-    if "size" in facts:
-        text = (
-            f"this copy brings {facts['size']:,} bytes to phase {number}, as far as "
-            f"{_name(site)} knows, and that phase may have completed without them"
-        )
-    else:
-        expected, issued = facts["expected"], facts["issued"]
-        text = f"phase {number}: {expected:,} bytes were announced, copies bring {issued:,}"
-    _make(
-        "M012",
-        f"{barrier.buffer} gets more bytes than were announced",
-        site,
-        ("this copy", "announced here" if "expected" in facts else "an arrival of its phase"),
-        problem.other,
-        (f"{barrier.name}: {text}",),
-        "announce the bytes of all copies of a phase: whole boxes, also at the edges",
-    )
-
-
-def _wait(problem: Problem, site: Site, piece: Piece | None) -> None:
-    barrier, number = problem.object, problem.facts["phase"]
-    meant = f"phase {number}" if number >= 0 else "the phase before the first"
-    _make(
-        "U102",
-        f"a wait at {barrier.buffer} may be a lap early or late",
-        site,
-        ("waits here", "the phase after it completes here"),
-        problem.other,
-        (
-            f"{barrier.name}: it means {meant}, and phase {number + 1} can complete without "
-            "anything that comes after the wait",
-            "a parity tells a phase from the next one, not from the one after that",
-        ),
-        "let each who waits also hand the slot back, and count those arrivals",
-    )
-
-
-def _left(problem: Problem, site: Site, piece: Piece | None) -> None:
-    barrier, facts = problem.object, problem.facts
-    if isinstance(barrier, str):
-        what, missing = barrier, f"{facts['came']} of {facts['count']} threads have come"
-    else:
-        what = barrier.buffer
-        missing = f"{barrier.name}: phase {facts['phase']} has got {facts['came']} of "
-        missing += f"{facts['count']} arrivals"
-        if facts["bytes"]:
-            missing += f" and lacks {facts['bytes']:,} bytes"
-    _make(
-        "U103",
-        f"the block ends while {what} is inside a phase",
-        site,
-        ("the last arrival", "made here"),
-        problem.other,
-        (missing,),
-        "let every role go the same number of rounds",
-    )
-
-
-def _storage(problem: Problem, site: Site, piece: Piece | None) -> None:
-    """Data on the bytes of a barrier."""
-    what, part = _where(problem, piece)
-    does = problem.facts["does"]
-    _make(
-        "M035",
-        f"{_by(site)} {_VERBS[does]} the bytes of a barrier, {what}",
-        site,
-        (f"{_DONE[does]} here", "the barrier is made here"),
-        problem.other,
-        (part, "only operations of barriers may touch it"),
-        "keep within the buffer: a slot or an element behind its last one lies in another buffer",
-    )
-
-
-def _taken(problem: Problem, site: Site, piece: Piece | None) -> None:
-    """An item that two take, or nobody."""
-    barrier, number, other = problem.object, problem.facts["phase"], problem.other
-    if other is None:
-        message, labels = "an item of a pipe is taken by nobody", ("this item", "")
-        why = "it is filled, and all skip it"
-    else:
-        message, labels = "an item of a pipe is taken by two", ("taken here", "and here")
-        why = f"it goes to {_name(other)} and to {_name(site)}"
-    _make(
-        "M034",
-        message,
-        site,
-        labels,
-        other,
-        (f"{barrier.name}, phase {number}: {why}",),
-        'with `deliver="one"` each item belongs to one replica: the others skip it, once each',
-    )
-
-
-def _unmade(problem: Problem, site: Site, piece: Piece | None) -> None:
-    barrier = problem.object
-    why = "nothing orders the one with the other"
-    hint = "let all warps of the block meet after barriers are made"
-    if "fence" in problem.facts:
-        why = "no fence has published it to copies and to other blocks"
-        hint = "whoever makes barriers fences them (fence.mbarrier_init) before all warps meet"
-    _make(
-        "U104",
-        f"{barrier.buffer} may be used before it has been made",
-        site,
-        ("used here", "made here"),
-        problem.other,
-        (f"{barrier.name}: {why}",),
-        hint,
-    )
-
-
-def _element(barrier: Any) -> str:
-    return barrier if isinstance(barrier, str) else barrier.name
-
-
-def _signal(problem: Problem, site: Site, piece: Piece | None) -> None:
-    name, target = problem.object.name, problem.facts["target"]
-    _make(
-        "U105",
-        f"a wait for {name} may be over without a signal that it took",
-        site,
-        ("waits here", "this signal"),
-        problem.other,
-        (f"other signals may make it {target} first, or this one may not be needed",),
-        "wait for the sum of all signals of a round, and let nobody signal for the next round "
-        "before it has waited for this one",
-    )
-
-
-def _store(problem: Problem, site: Site, piece: Piece | None) -> None:
-    name = problem.object.name
-    _make(
-        "U106",
-        f"a signal at {name} is not ordered with what was signalled or waited for there",
-        site,
-        ("this signal", "not ordered with this"),
-        problem.other,
-        (f"{name} may be seen with either value, or never with this one",),
-        "let the one who waits answer, and wait for the answer before the next signal",
-    )
-
-
-def _word(problem: Problem, site: Site, piece: Piece | None) -> None:
-    name, tag = problem.object.name.name, problem.facts["tag"]
-    assert isinstance(site.op, flagged.Put)
-    _make(
-        "U107",
-        f"flagged data of `{site.op.tensor.name}` is sent again before it is known to be received",
-        site,
-        ("sent again here", "not ordered with this"),
-        problem.other,
-        (f"{name}: the epoch {tag} may be gone before it is seen",),
-        "let two buffers take turns, and receive a round from all before sending the next to the "
-        "same words",
-    )
 
 
 # ---- memory ------------------------------------------------------------------------------------
@@ -277,7 +45,7 @@ def _word(problem: Problem, site: Site, piece: Piece | None) -> None:
 
 def _by(site: Site, whose: str = "") -> str:
     """The unit that accesses memory for a role, in words; of a block that `whose` names."""
-    op, name = site.op, f"{_name(site)}{whose}"
+    op, name = site.op, f"{name_of(site)}{whose}"
     if op.FAMILY == "wgmma":
         return f"the matrix unit for {name}"
     if op.FAMILY in ("shared_memory", "global_memory", "flags", "flagged", "descriptor"):
@@ -366,7 +134,7 @@ def _race(problem: Problem, site: Site, piece: Piece | None) -> None:
     labels = (f"{_done(site, facts['does'])} here", f"{_done(other, facts['did'])} here")
     notes += _trips(problem, site)
     code = "R101" if piece.state is not None else "R102"
-    _make(code, message, site, labels, other, tuple(notes), _hint(problem))
+    make(code, message, site, labels, other, tuple(notes), _hint(problem))
 
 
 def race_of_blocks(m: Batch, op: Op, piece: Piece, does: Does, clash: Clash) -> None:
@@ -391,10 +159,10 @@ def _scope(problem: Problem, site: Site, piece: Piece | None) -> None:
     """Two atomic accesses of which one does not reach the thread of the other."""
     what, part = _where(problem, piece)
     other: Site = problem.other
-    reach = [f'{_block(s)}, {_name(s)}, has scope "{_scope_of(s)}"' for s in (site, other)]
+    reach = [f'{_block(s)}, {name_of(s)}, has scope "{_scope_of(s)}"' for s in (site, other)]
     near = site.m.state.cluster is other.m.state.cluster
     facts = problem.facts
-    _make(
+    make(
         "R103",
         f"two atomic accesses to {what} leave each other out",
         site,
@@ -414,7 +182,7 @@ def _fence(problem: Problem, site: Site, piece: Piece | None) -> None:
     facts = problem.facts
     what, part = _where(problem, piece)
     was = "write" if facts["did"] is Does.WRITE else "read"
-    _make(
+    make(
         "M016",
         f"an access to {what} is not ordered with an ordinary {was} before",
         site,
@@ -427,7 +195,7 @@ def _fence(problem: Problem, site: Site, piece: Piece | None) -> None:
 
 def not_acquired(site: Site, made: Site) -> None:
     """A copy by a descriptor that nobody has acquired since it was made, as far as it knows."""
-    _make(
+    make(
         "M038",
         "a copy may go by what its descriptor was before it was made here",
         site,
@@ -457,19 +225,23 @@ def _exit(problem: Problem, site: Site, piece: Piece | None) -> None:
     sync_faults.barrier_left(site.m, site.op, what, label)
 
 
+def _storage(problem: Problem, site: Site, piece: Piece | None) -> None:
+    """Data on the bytes of a barrier."""
+    what, part = _where(problem, piece)
+    does = problem.facts["does"]
+    make(
+        "M035",
+        f"{_by(site)} {_VERBS[does]} the bytes of a barrier, {what}",
+        site,
+        (f"{_DONE[does]} here", "the barrier is made here"),
+        problem.other,
+        (part, "only operations of barriers may touch it"),
+        "keep within the buffer: a slot or an element behind its last one lies in another buffer",
+    )
+
+
 _TELLERS = {
-    Kind.ARRIVAL: _arrival,
-    Kind.MANY_ARRIVALS: _many,
-    Kind.EXPECT: _expect,
-    Kind.BYTES: _bytes,
-    Kind.WAIT: _wait,
-    Kind.LEFT: _left,
-    Kind.UNMADE: _unmade,
-    Kind.SIGNAL: _signal,
-    Kind.STORE: _store,
-    Kind.WORD: _word,
     Kind.SCOPE: _scope,
-    Kind.TAKEN: _taken,
     Kind.STORAGE: _storage,
     Kind.RACE: _race,
     Kind.FENCE: _fence,

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from warploom.sim.order.engine import Agent, Engine, Point, Warps
+from warploom.sim.order.engine import Agent, Engine, Warps
 from warploom.sim.order.groups import Groups
 from warploom.sim.order.history import GPU
 from warploom.sim.order.phases import Arrival, Book
 from warploom.sim.order.problems import Found
 from warploom.sim.order.signals import ANY, Signal
 from warploom.sim.order.words import Receipt, WordBook
+from warploom.sim.order.world import Point
 
 
 class What(Enum):
