@@ -79,10 +79,16 @@ class Pipe(Joint):
             users.append(plan)
         return plan
 
-    def put(self) -> Put:
+    def put(self, in_flight: int | None = None) -> Put:
         """`with ring.put() as (a, b):` waits for a free item, which copies begun inside fill, or
-        tiles of registers stored there. Several producers fill each item together."""
-        return Put(self)
+        tiles of registers stored there. Several producers fill each item together.
+
+        With `in_flight=n` it also waits until the item put n before this one is full: no more than
+        n are on their way from memory then, this one included, however many places are free. What
+        other loads and flags of the launch wait for in the memory system becomes shorter.
+        """
+        count = self.stages if in_flight is None else in_flight
+        return Put(self, need_count("in_flight", count, 1, self.stages))
 
     def take(self) -> Item:
         """The next item, once it is full; hand it back with `release`."""

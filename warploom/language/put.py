@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from warploom.base.dtypes import i32
 from warploom.ir.kernel import walk
 from warploom.ir.op import Block, Op, Value
 from warploom.ir.ops import bulk, control, cp_async, mbarrier, sync, tma
 from warploom.ir.ops import roles as role_ops
+from warploom.language import core
 from warploom.language.barrier import Barrier
 from warploom.language.context import Refused, builder, current
 from warploom.language.regions import Names, Nested, needs_all
 from warploom.language.shared import Shared
-from warploom.language.values import wrap
+from warploom.language.values import Scalar, wrap
 
 if TYPE_CHECKING:
     from warploom.language.pipe import Pipe
@@ -38,9 +40,10 @@ class Put(Nested):
 
     keyword = "`put`"
 
-    def __init__(self, pipe: Pipe) -> None:
+    def __init__(self, pipe: Pipe, in_flight: int) -> None:
         super().__init__()
         self.pipe = pipe
+        self.in_flight = in_flight
         self.plan: Any = None
         self.bytes = 0
         self.stores = False  # threads of the role write the item
@@ -72,11 +75,24 @@ class Put(Nested):
         slot, phase = (wrap(v) for v in position.results)
         self.begin_block()
         pipe.empty[slot].wait(phase ^ 1)
+        self._wait_for_earlier(slot, phase)
         self.barrier = pipe.full[slot]
         self.expect = builder().add(mbarrier.Expect(barrier=self.barrier.one(), bytes=0))
         held.put = self
         views = pipe.views(slot)
         return views[0] if len(views) == 1 else views
+
+    def _wait_for_earlier(self, slot: Scalar, phase: Scalar) -> None:
+        """Wait until the item put `in_flight` before this one is full. Before the first one a
+        barrier that nothing has completed lets the odd phase pass, as it does for free places."""
+        behind = self.pipe.stages - self.in_flight
+        if behind == 0:
+            return  # that item stood in this place, which is free
+        lap_before = core.compare("lt", slot.value, self.in_flight)
+        shift = core.select(lap_before, behind, -self.in_flight)
+        earlier = wrap(core.binary("add", slot.value, shift))
+        parity = core.binary("xor", phase.value, core.convert(lap_before, i32))
+        self.pipe.full[earlier].wait(wrap(parity))
 
     def announce(self, tile: Shared, blocks: Value | None) -> Barrier:
         """Count the bytes of a copy into this item, which goes to these blocks of the cluster too;

@@ -47,21 +47,12 @@ def steps_of(NUMBERS):
 
 
 @wl.function
-def begun(team, vectors, tokens, ids):
-    """Columns of the instruction without a token multiply zeros; the block knows its tokens."""
-    cleared(team, vectors)
+def begun(team, tokens, ids):
+    """The block knows its tokens."""
     if team.r == 0:
         at = wl.arange(MOST_TOKENS)
         tokens.scatter(at, wl.gather(ids, (at,)))
     team.meet()
-
-
-@wl.function
-def cleared(team, vectors):
-    """Columns of the instruction without a token multiply zeros."""
-    ROWS = 32
-    for i in wl.range(team.r, vectors.shape[0] // ROWS, team.WARPS):
-        vectors[wl.ds(i * ROWS, ROWS), :].store(wl.zeros((ROWS, 4), vectors.dtype))
 
 
 @wl.function
@@ -166,7 +157,7 @@ def token(
     b = wl.program_id(0)
     unit = (WARPS * UNIT // 16 * 32, 8)
     ring = wl.pipe(stages=STAGES, slots=[wl.shared(unit, packed.dtype, swizzle=0)])
-    vectors = wl.shared((UNITS * UNIT // 16 * 32, 4), packed.dtype, swizzle=0)
+    vectors = wl.shared((UNITS * UNIT // 4 * TOKENS, 4), packed.dtype, swizzle=0)
     sums = wl.shared((2 * WARPS * 32, 4), wl.f32, swizzle=0)
     stats = wl.shared((STATS,), wl.f32)
     roots = wl.shared((MOST_TOKENS,), wl.f32)
@@ -191,7 +182,7 @@ def token(
                 *(out_bias, up_bias, down_bias, REDUCED, GATED),
             )
             count, turn = team.first_count(), 0
-            begun(team, vectors, tokens, ids)
+            begun(team, tokens, ids)
             for round in wl.range(0, ROUNDS):
                 where = Places(places, positions, sequences, round, TOKENS)
                 caches = Caches(k_cache, v_cache, pages, where, D, PAGE)

@@ -90,6 +90,7 @@ def call(
         _lines(weights.norm_biases),
         stop,
         TOKENS=columns.count,
+        STAGES=plan.stages(columns.count),
         ROUNDS=rounds,
         PAGE=cache.page,
         SHARES=plan.shares(columns.count, chunks),
@@ -130,7 +131,6 @@ def constants(plan: Plan, head: bool) -> dict[str, Any]:
         "WARPS": plan.warps,
         "STREAMERS": plan.streamers,
         "REGISTERS": plan.registers,
-        "STAGES": plan.stages,
         "UNITS": plan.held_units,
         "STATS": plan.stats,
     }

@@ -36,6 +36,8 @@ REDUCED = 3
 """From so many columns on, parts are added up once for all blocks."""
 CHUNK = 256
 """Keys that attention takes at a time, whatever the batch."""
+COPIES = 2
+PACED = 4
 MERGED = 8
 """Chunks of a head that are merged at a time, and most of all columns that every block merges."""
 # Most units of a step beside each other, and columns of all vectors that a block holds for that.
@@ -44,7 +46,7 @@ _HELD = 4096
 _PIECE = 16  # columns of a head that are merged at a time
 # Shared memory of a block that the ring of weights leaves for all else, in bytes.
 _MEMORY = 227 * 1024 - 1024
-_RING = 128 * 1024
+_RING = 192 * 1024
 _HEADS_COLUMNS = 128  # of the query heads that a warp attends with at a time
 # Registers that bringing weights takes, and from how many warps on the others want the rest.
 _FEW, _MANY_WARPS = 24, 16
@@ -218,30 +220,32 @@ class Plan:
         entry = SM_90A.registers_for(128 * (groups + 1))
         return _FEW, ((groups + 1) * entry - _FEW) // groups // 8 * 8
 
-    @property
-    def stages(self) -> int:
-        """Items of the ring."""
-        return max(2, _RING // (2 * self.step_elements))
+    def stages(self, columns: int) -> int:
+        """Items of the ring: what memory allows, for what one column needs less of."""
+        item = 2 * self.step_elements
+        return max(2, min(_RING, _MEMORY - self.other_bytes(columns)) // item)
 
     @property
     def held_units(self) -> int:
         """Units of input that a block holds at most."""
         return max(m.held_steps * m.wide for m in (*self.matrices, self.head))
 
-    @property
-    def shared_bytes(self) -> int:
-        """Shared memory of a block."""
+    def other_bytes(self, columns: int) -> int:
+        """Shared memory of a block without the ring."""
         group = self.shape.heads // self.shape.kv_heads
-        ring = self.stages * 2 * self.step_elements
-        vectors = self.held_units * UNIT * MOST_TOKENS * 2
+        vectors = self.held_units * UNIT * columns * 2
         # Where no sums lie: new keys and values, and what the warps have of some heads.
-        rows = 2 * MOST_TOKENS + 16
-        columns = max(_HEADS_COLUMNS, self.shape.head_dim)
-        attention = rows * self.shape.head_dim * 2 + 4 * self.warps * columns
+        rows = 2 * columns + 16
+        width = max(_HEADS_COLUMNS, self.shape.head_dim)
+        attention = rows * self.shape.head_dim * 2 + 4 * self.warps * width
         sums = max(2 * self.warps * 32 * 4 * 4, attention)
-        rows = group + 2 * MOST_TOKENS
-        stats = 4 * (self.stats + 4 * MOST_TOKENS)
-        return ring + vectors + sums + stats + rows * self.shape.head_dim * 4
+        rows = group + 2 * columns
+        stats = 4 * (self.stats + 5 * MOST_TOKENS)
+        return vectors + sums + stats + rows * self.shape.head_dim * 4
+
+    def shared_bytes(self, columns: int) -> int:
+        """Shared memory of a block."""
+        return self.stages(columns) * 2 * self.step_elements + self.other_bytes(columns)
 
     @property
     def stats(self) -> int:
@@ -266,9 +270,9 @@ def make(shape: Shape, blocks: int, warps: int = 0) -> Plan:
     warps = warps or _warps(shape, blocks)
     plan = Plan(shape, blocks, warps, *_matrices(shape, blocks, warps))
     arguments.require(
-        plan.shared_bytes <= _MEMORY,
+        plan.shared_bytes(MOST_TOKENS) <= _MEMORY,
         "token",
-        f"{plan.shared_bytes:,} bytes of shared memory a block",
+        f"{plan.shared_bytes(MOST_TOKENS):,} bytes of shared memory a block",
         f"{_MEMORY:,} are there; {blocks} blocks hold {plan.held_units * UNIT} columns each",
         hint="use more blocks, or the kernels of one launch an operation",
     )

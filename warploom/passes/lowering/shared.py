@@ -270,12 +270,16 @@ def reshape(lower: Lowering, op: shared.Reshape) -> None:
 
 def _indexed(
     lower: Lowering, op: shared.Gather | shared.Scatter, tile: Value, layout: Layout
-) -> tuple[Value, Value | None]:
-    """Offsets at computed coordinates of one axis, and where these lie in the tile."""
-    rank, index = len(layout.shape), lower.whole(op.index)
+) -> tuple[Value, Value | None, int, int]:
+    """Offsets at computed coordinates of one axis, where these lie in the tile, and the axis and
+    elements of an access: several where one index serves neighbours of another axis."""
+    rank, index = len(layout.shape), lower.get(op.index)
+    axis, vec = access_of(type_of(tile), layout)
+    if axis == op.axis or registers.regs_of(index).extents[axis] != 1:
+        axis, vec, index = rank - 1, 1, lower.whole(op.index)
     within = _within(lower, index, type_of(tile).shape[op.axis], rank)
-    inside = lower.both(within, no_padding(lower, layout, 1))
-    return element_offset(lower, tile, layout, rank - 1, 1, {op.axis: index}), inside
+    inside = lower.both(within, no_padding(lower, layout, vec, axis))
+    return element_offset(lower, tile, layout, axis, vec, {op.axis: index}), inside, axis, vec
 
 
 def _within(lower: Lowering, index: Value, count: int, rank: int) -> Value:
@@ -306,25 +310,24 @@ def element(lower: Lowering, op: shared.Element) -> None:
 @lowers(shared.Gather)
 def gather(lower: Lowering, op: shared.Gather) -> None:
     layout = lower.layout(op.result)
-    offset, inside = _indexed(lower, op, op.source, layout)
+    offset, inside, axis, vec = _indexed(lower, op, op.source, layout)
     buffer = lower.places[op.source].buffer
-    made = shared_memory.Load(
-        buffer=buffer, offset=offset, predicate=inside, axis=len(layout.shape) - 1
-    )
+    made = shared_memory.Load(buffer=buffer, offset=offset, predicate=inside, axis=axis, vec=vec)
     lower.put(op.result, lower.build.emit(made))
 
 
 @lowers(shared.Scatter)
 def scatter(lower: Lowering, op: shared.Scatter) -> None:
     layout = lower.layout(op.value)
-    offset, inside = _indexed(lower, op, op.target, layout)
+    offset, inside, axis, vec = _indexed(lower, op, op.target, layout)
     lower.build.add(
         shared_memory.Store(
             buffer=lower.places[op.target].buffer,
             value=lower.whole(op.value),
             offset=offset,
             predicate=lower.both(inside, lower.first_replica(layout)),
-            axis=len(layout.shape) - 1,
+            axis=axis,
+            vec=vec,
         )
     )
 

@@ -223,21 +223,21 @@ def filled_once(team, vectors, matrix, source, norm, row, kept, half, MOST):
                 t, span = j % TOKENS, j // TOKENS
                 keep_share(team, kept, half, t, span, values[k])
                 norm.note(team, t, span, SPANS, values[k])
-                keep_if_needed(vectors, matrix, team.b, span * LINES, t, values[k] * weights[k])
+                keep_if_needed(team, vectors, matrix, span * LINES, t, values[k] * weights[k])
     team.meet()
     for t in wl.range(team.r, TOKENS, WARPS):
         team.roots.scatter(wl.arange(1) + t, wl.zeros((1,), wl.f32) + norm.root(team, t, SPANS))
 
 
 @wl.function
-def keep_if_needed(vectors, matrix, block, line, t, values):
+def keep_if_needed(team, vectors, matrix, line, t, values):
     """`keep` lines of the input from `line` on where a block's share needs them."""
     LINES_HELD, ALL = matrix.WIDE * UNIT_LINES, matrix.K // LINE
-    first, end = matrix.start(block), matrix.start(block + 1)
+    first, end = matrix.start(team.b), matrix.start(team.b + 1)
     line = line - first * LINES_HELD % ALL
     line = wl.where(line < 0, line + ALL, line)
     if line < wl.minimum(end - first, matrix.in_band()) * LINES_HELD:
-        keep(vectors, line, t, values)
+        keep(vectors, team.TOKENS, line, t, values)
 
 
 @wl.function
@@ -271,7 +271,7 @@ def filled_exactly(team, vectors, matrix, source, norm, row, kept, half):
             if TOKENS > 1:
                 mean, root = norm.mean(team, t, SPANS), norm.root(team, t, SPANS)
             value = norm.applied(values[k], mean, root, weights[k], biases[k])
-            keep_if_needed(vectors, matrix, team.b, line, t, value)
+            keep_if_needed(team, vectors, matrix, line, t, value)
     team.meet()
 
 
@@ -300,7 +300,7 @@ def filled(team, vectors, matrix, source, MOST):
         for k in wl.unroll(FLIGHT):
             j = i + k * WARPS
             if j < items:
-                keep(vectors, j // TOKENS * LINES, j % TOKENS, values[k])
+                keep(vectors, TOKENS, j // TOKENS * LINES, j % TOKENS, values[k])
     team.meet()
 
 

@@ -4,10 +4,11 @@ The sizes of `plan.py` on the device. Knows nothing of what the vectors mean.
 """
 
 import warploom as wl
-from warploom.kernels.token.plan import LINE, MOST_TOKENS, ROWS, SPAN, UNIT
+from warploom.kernels.token.plan import COPIES, LINE, MOST_TOKENS, PACED, ROWS, SPAN, UNIT, UNIT_LINES
 
-# Rows of 4 numbers that hold one unit of all vectors: 4 steps of the instruction, 32 threads.
-_UNIT_ROWS = UNIT // 16 * 32
+# Rows of 8 numbers that hold one unit of weights, and of 4 that hold one of MOST_TOKENS vectors:
+# 4 steps of the instruction, 32 threads.
+_UNIT_ROWS = UNIT // LINE * 32
 
 
 @wl.struct
@@ -91,19 +92,28 @@ class Beside:
 @wl.function
 def streamed(ring, packed, first, matrix, block):
     """Bring this block's steps of a matrix, whose first step is row `first` of `packed`."""
-    for step in wl.range(matrix.start(block), matrix.start(block + 1)):
-        with ring.put() as tile:
-            ELEMENTS = tile.shape[0] * tile.shape[1]
-            run = packed[first + step, wl.ds(0, ELEMENTS)]
-            wl.copy_bulk(run, tile.reshape((ELEMENTS,)), cache="evict_first")
+    start, end = matrix.start(block), matrix.start(block + 1)
+    paced = wl.minimum(start + PACED, end)
+    for step in wl.range(start, paced):
+        step_brought(ring.put(in_flight=COPIES), packed, first + step)
+    for step in wl.range(paced, end):
+        step_brought(ring.put(), packed, first + step)
 
 
 @wl.function
-def keep(vectors, line, t, values):
+def step_brought(put, packed, row):
+    with put as tile:
+        ELEMENTS = tile.shape[0] * tile.shape[1]
+        run = packed[row, wl.ds(0, ELEMENTS)]
+        wl.copy_bulk(run, tile.reshape((ELEMENTS,)), cache="evict_first")
+
+
+@wl.function
+def keep(vectors, TOKENS, line, t, values):
     """Put lines of token t from line `line` of `vectors` on, where the columns that a block has to
-    multiply with begin at 0: a line of all vectors lies together, as warps read them."""
-    LINES = vectors.shape[0] * 4 // (MOST_TOKENS * LINE)
-    flat = vectors.reshape((LINES, MOST_TOKENS * LINE))
+    multiply with begin at 0: a line of all TOKENS lies together, as warps read them."""
+    LINES = vectors.shape[0] * 4 // (TOKENS * LINE)
+    flat = vectors.reshape((LINES, TOKENS * LINE))
     flat[wl.ds(line, values.shape[0]), wl.ds(t * LINE, LINE)].store(values.cast(vectors.dtype))
 
 
@@ -117,13 +127,27 @@ def multiplied(team, ring, vectors, matrix, out, turn, SCALED):
         acc = wl.zeros((32, 4), wl.f32)
         for step in wl.range(wl.maximum(lo, band * STEPS), wl.minimum(hi, band * STEPS + STEPS)):
             unit = (step - lo) % STEPS * matrix.WIDE + team.r % matrix.WIDE
-            vector = vectors[wl.ds(unit * _UNIT_ROWS, _UNIT_ROWS), :].load()
+            vector = unit_of(vectors, unit, team.TOKENS)
             with ring.get() as tile:
                 weights = tile[wl.ds(team.r * _UNIT_ROWS, _UNIT_ROWS), :].load()
                 acc = wl.mma(weights, vector, acc)
         put_sums(team, acc, matrix, band, out, turn, SCALED)
         turn = 1 - turn
     return turn
+
+
+@wl.function
+def unit_of(vectors, unit, TOKENS):
+    """A unit of all vectors, as the instruction takes it: thread 4t + j has 4 columns of token t.
+    Columns of the instruction without a token multiply zeros."""
+    ROWS_HELD = UNIT_LINES * 4 * TOKENS
+    window = vectors[wl.ds(unit * ROWS_HELD, ROWS_HELD), :]
+    if TOKENS == MOST_TOKENS:
+        return window.load()
+    row = wl.arange(_UNIT_ROWS)
+    step, thread = row // 32, row % 32
+    at = wl.where(thread < 4 * TOKENS, step * (4 * TOKENS) + thread, -1)
+    return window.gather(at[:, None] + wl.zeros((1, 4), wl.i32))
 
 
 @wl.function
