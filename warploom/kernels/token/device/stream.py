@@ -139,14 +139,14 @@ def multiplied(team, ring, vectors, matrix, out, turn, SCALED):
 @wl.function
 def unit_of(vectors, unit, TOKENS):
     """A unit of all vectors, as the instruction takes it: thread 4t + j has 4 columns of token t.
-    Columns of the instruction without a token multiply zeros."""
+    Columns of the instruction without a token repeat others, and nobody reads their sums."""
     ROWS_HELD = UNIT_LINES * 4 * TOKENS
     window = vectors[wl.ds(unit * ROWS_HELD, ROWS_HELD), :]
     if TOKENS == MOST_TOKENS:
         return window.load()
     row = wl.arange(_UNIT_ROWS)
     step, thread = row // 32, row % 32
-    at = wl.where(thread < 4 * TOKENS, step * (4 * TOKENS) + thread, -1)
+    at = step * (4 * TOKENS) + thread % (4 * TOKENS)
     return window.gather(at[:, None] + wl.zeros((1, 4), wl.i32))
 
 
