@@ -194,6 +194,73 @@ def test_both_ends_in_one_role(device, stages):
 
 
 @wl.kernel
+def bounded(x: wl.Tensor, y: wl.Tensor, n: wl.i32, STAGES: wl.const, IN_FLIGHT: wl.const):
+    """y = Σ x, of which every third item is put without a bound."""
+    ring = wl.pipe(STAGES, slots=[wl.shared((16, 32), wl.f32)])
+    with wl.roles():
+        with wl.role("load", warps=1):
+            for k in wl.range(n):
+                if k % 3 == 2:
+                    with ring.put() as tile:
+                        wl.copy_async(x[k, wl.ds(0, 16), wl.ds(0, 32)], tile)
+                else:
+                    with ring.put(in_flight=IN_FLIGHT) as tile:
+                        wl.copy_async(x[k, wl.ds(0, 16), wl.ds(0, 32)], tile)
+        with wl.role("add", warps=2):
+            total = wl.zeros((16, 32), wl.f32)
+            for _ in wl.range(n):
+                with ring.get() as tile:
+                    total = total + tile.load()
+            wl.store(y[wl.ds(0, 16), wl.ds(0, 32)], total)
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3, 4])
+def test_few_in_flight(device, stages):
+    steps = (0, 1, stages - 1, stages, stages + 1, 2 * stages + 1, 12)
+    for in_flight, n in itertools.product(range(1, stages + 1), steps):
+        x = np.random.default_rng(n).integers(0, 9, (n, 16, 32)).astype(np.float32)
+        y = device.put(np.full((16, 32), -1, np.float32))
+        bounded[1](device.put(x), y, n, stages, in_flight)
+        assert np.array_equal(device.get(y), x.sum(0)), (in_flight, n)
+
+
+@pytest.mark.parametrize("in_flight", [1, 2, 3])
+def test_few_in_flight_is_no_finding(in_flight):
+    x = np.ones((7, 16, 32), np.float32)
+    findings = bounded.launch(1).check(x, np.zeros((16, 32), np.float32), 7, 3, in_flight, seeds=5)
+    assert findings.clean, findings.text()
+
+
+@wl.kernel
+def seen(x: wl.Tensor, y: wl.Tensor, IN_FLIGHT: wl.const):
+    """y = whether the first item is full once the second one was put."""
+    ring = wl.pipe(4, slots=[wl.shared((16, 32), wl.f32)])
+    with wl.roles(), wl.role("both", warps=1):
+        for k in wl.unroll(2):
+            with ring.put(in_flight=IN_FLIGHT) as tile:
+                wl.copy_async(x[k, wl.ds(0, 16), wl.ds(0, 32)], tile)
+        ready = ring.ready()
+        total = wl.zeros((16, 32), wl.f32)
+        for _ in wl.unroll(2):
+            with ring.get() as tile:
+                total = total + tile.load()
+        wl.store(y[wl.ds(0, 1)], wl.full((1,), wl.where(ready, 1.0, 0.0), wl.f32))
+        wl.store(y[wl.ds(1, 16)], wl.sum(total, 1))
+
+
+def test_a_put_waits_for_an_earlier_item():
+    """The engine of the simulator is late: without a bound, the item before is not there."""
+    x = np.ones((2, 16, 32), np.float32)
+    found = {}
+    for in_flight in (1, 4):
+        y = np.full(17, -1, np.float32)
+        seen[1](x, y, in_flight)
+        assert (y[1:] == 64).all()
+        found[in_flight] = y[0]
+    assert found == {1: 1, 4: 0}
+
+
+@wl.kernel
 def by_hand(x: wl.Tensor, y: wl.Tensor, STAGES: wl.const):
     """No roles, no pipes: barriers by their phases, in by one buffer and out by another."""
     tiles = wl.shared((16, 64), wl.f32, slots=STAGES)

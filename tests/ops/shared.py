@@ -100,6 +100,38 @@ def picked(op: str, dtype: str, axis: int, swizzle: int) -> Case:
 
 
 @wl.kernel
+def picks_rows(x: wl.Tensor, at: wl.Tensor, y: wl.Tensor, z: wl.Tensor, S: wl.const):
+    """y = rows of x, each by one index for all its columns; z has them in their places."""
+    tile = wl.shared((16, 64), x.dtype, swizzle=S)
+    out = wl.shared((16, 64), x.dtype, swizzle=S)
+    tile.store(wl.load(x[wl.ds(0, 16), wl.ds(0, 64)]))
+    out.store(wl.full((16, 64), False if x.dtype == wl.boolean else 0, x.dtype))
+    index = wl.load(at[wl.ds(0, 20)])[:, None] + wl.zeros((1, 40), wl.i32)
+    found = tile.gather(index)
+    wl.store(y[wl.ds(0, 20), wl.ds(0, 40)], found)
+    out.scatter(index, found)
+    wl.store(z[wl.ds(0, 16), wl.ds(0, 64)], out.load())
+
+
+def picked_rows(op: str, dtype: str, swizzle: int) -> Case:
+    """Neighbours that one index serves move in one access."""
+
+    def make(device):
+        x = spread(dtype, (16, 64))
+        at = np.random.default_rng(3).permutation(20).astype(np.int32) - 2
+        (i,) = np.nonzero((at >= 0) & (at < 16))
+        found, z = np.zeros((20, 40), x.dtype), np.zeros_like(x)
+        found[i] = x[at[i], :40]
+        z[at[i], :40] = found[i]
+        y, out = device.empty(found.shape, x.dtype), device.empty(x.shape, x.dtype)
+        arrays = device.put(x), device.put(at), y, out
+        call = picks_rows.launch(1, warps=2).call(*arrays, S=swizzle)
+        return Trial(call, [(y, found), (out, z)])
+
+    return Case(op, dtype, make, f"rows-swizzle{swizzle}")
+
+
+@wl.kernel
 def picks_of_rank(x: wl.Tensor, at: wl.Tensor, y: wl.Tensor, RANK: wl.const):
     """y = elements of x at the indices of the second axis from the end; then back in their
     places."""
@@ -186,6 +218,11 @@ CASES += [
     for name in ("gather", "scatter")
     for dtype in DTYPES
     for axis in (0, 1)
+]
+CASES += [
+    picked_rows(f"shared.{name}", dtype, swizzle)
+    for name in ("gather", "scatter")
+    for dtype, swizzle in (*((d, 0) for d in DTYPES), ("f32", 128), ("bf16", 64))
 ]
 CASES += [picked(f"shared.{name}", "f32", 1, 128) for name in ("gather", "scatter")]
 CASES += [picked("shared.gather", "f32", 0, 32), other_shape("shared.reshape")]

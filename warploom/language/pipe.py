@@ -87,8 +87,9 @@ class Pipe(Joint):
         n are on their way from memory then, this one included, however many places are free. What
         other loads and flags of the launch wait for in the memory system becomes shorter.
         """
-        count = self.stages if in_flight is None else in_flight
-        return Put(self, need_count("in_flight", count, 1, self.stages))
+        if in_flight is not None:
+            need_count("in_flight", in_flight, 1, self.stages)
+        return Put(self, in_flight)
 
     def take(self) -> Item:
         """The next item, once it is full; hand it back with `release`."""

@@ -40,10 +40,10 @@ class Put(Nested):
 
     keyword = "`put`"
 
-    def __init__(self, pipe: Pipe, in_flight: int) -> None:
+    def __init__(self, pipe: Pipe, in_flight: int | None = None) -> None:
         super().__init__()
         self.pipe = pipe
-        self.in_flight = in_flight
+        self.in_flight = in_flight or pipe.stages
         self.plan: Any = None
         self.bytes = 0
         self.stores = False  # threads of the role write the item

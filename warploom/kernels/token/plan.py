@@ -36,8 +36,10 @@ REDUCED = 3
 """From so many columns on, parts are added up once for all blocks."""
 CHUNK = 256
 """Keys that attention takes at a time, whatever the batch."""
-COPIES = 2
-PACED = 4
+PACED, COPIES = 6, 1
+"""First steps of a matrix that come one after the other, and how many of them are under way at a
+time: a block asks for them before the exchange ahead of the matrix, and what blocks tell each other
+would stand in the memory system behind all of them."""
 MERGED = 8
 """Chunks of a head that are merged at a time, and most of all columns that every block merges."""
 # Most units of a step beside each other, and columns of all vectors that a block holds for that.

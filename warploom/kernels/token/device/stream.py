@@ -4,7 +4,16 @@ The sizes of `plan.py` on the device. Knows nothing of what the vectors mean.
 """
 
 import warploom as wl
-from warploom.kernels.token.plan import COPIES, LINE, MOST_TOKENS, PACED, ROWS, SPAN, UNIT, UNIT_LINES
+from warploom.kernels.token.plan import (
+    COPIES,
+    LINE,
+    MOST_TOKENS,
+    PACED,
+    ROWS,
+    SPAN,
+    UNIT,
+    UNIT_LINES,
+)
 
 # Rows of 8 numbers that hold one unit of weights, and of 4 that hold one of MOST_TOKENS vectors:
 # 4 steps of the instruction, 32 threads.
