@@ -3,7 +3,7 @@ schedule; and what is refused."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import warploom as wl
@@ -222,6 +222,25 @@ def test_exchange_over_the_grid(
         assert same(device.get(y), rotated(host, blocks, share, size))
 
 
+@pytest.mark.parametrize(
+    ("blocks", "share", "size"), [(2, 1, 1), (5, 16, 20), (6, 40, 40), (9, 64, 64), (7, 100, 30)]
+)
+def test_blocks_that_have_no_share_take_part(device, blocks: int, share: int, size: int) -> None:
+    """What they send behind the end of the vector says that they have the round before: nobody
+    writes a half anew that they still read. In the last two no words are left for that."""
+    host = values("f32", (blocks * share,))
+    y = device.put(np.zeros((3, blocks, size), np.float32))
+    launch = exchanged.launch(blocks, cooperative=True)
+    for _ in range(2):
+        launch(device.put(host), y, OVER=wl.grid, SHARE=share, N=size, WAY="flagged")
+        assert same(device.get(y), rotated(host, blocks, share, size))
+    given = launch.call(
+        host, np.zeros((3, blocks, size), np.float32), wl.grid, share, size, "flagged"
+    )
+    found = given.check(first_seed=3)
+    assert found.clean, found.text()
+
+
 def test_exchange_over_a_cluster(device) -> None:
     host = values("f32", (3 * 40,))
     y = device.empty((3, 3, 120), np.float32)
@@ -343,6 +362,7 @@ def test_any_cluster_size_and_dtype_in_any_schedule(
     cut=st.integers(0, 3),
     seed=st.integers(0, 2**31),
 )
+@example(blocks=2, share=1, way="flagged", dtype="f32", cut=1, seed=0)
 def test_any_exchange_in_any_schedule(
     blocks: int, share: int, way: str, dtype: str, cut: int, seed: int
 ) -> None:

@@ -7,8 +7,10 @@ from typing import Any
 
 from warploom.base import protocols
 from warploom.base.dtypes import i64
+from warploom.ir.op import Block
 from warploom.ir.ops import mbarrier
 from warploom.ir.ops import roles as role_ops
+from warploom.ir.ops.control import If, Yield
 from warploom.language.barrier import Barrier, barrier, fence_async
 from warploom.language.collective import DTYPES, LARGEST, Scope, all_gather, scope_of
 from warploom.language.context import Refused, builder, current, need_all_threads, vocabulary
@@ -23,6 +25,9 @@ from warploom.language.tensor import ds, load, store, window
 from warploom.language.values import Scalar, Tensor, Tile, need_tile
 
 _UNIT = 16  # bytes of a bulk copy
+# Words behind a vector of flagged data: one register of each thread of 8 warps, so that to take
+# them off what was received moves nothing.
+_BEHIND = 256
 
 
 class _Vector:
@@ -74,12 +79,17 @@ class _Counted(_Vector):
 
 
 class _Mailed(_Vector):
-    """Flagged data: who wants the vector polls its words."""
+    """Flagged data: who wants the vector polls its words.
+
+    A block may write a half anew once it has had words of the next round from all who read it. So
+    those whose whole share lies behind the end of the vector are waited for too: `_BEHIND` words
+    more are sent and polled there. Where even these are too few, all meet."""
 
     def __init__(self, into: Shared, together: Gathering) -> None:
         super().__init__(into, together)
         self.count: Count = together.count(1)
-        self.words: Tensor = keep("grid_mail", i64, 2, 0, (self.length,))
+        self.polled = self.length + _BEHIND
+        self.words: Tensor = keep("grid_mail", i64, 2, 0, (self.polled,))
 
     def exchange(self, share: Tile, into: Shared) -> None:
         """One round; words that no block has a share of are not waited for."""
@@ -91,8 +101,18 @@ class _Mailed(_Vector):
         sent = flagged(self.words, kind)[half, ds(self.begin(share), size)]
         sent.send(share.cast(kind), epoch)
         there = self.words.rows(0, blocks() * size, axis=1)
-        got = flagged(there, kind)[half, ds(0, self.length)].receive(epoch)
-        into.store(got.cast(self.dtype))
+        got = flagged(there, kind)[half, ds(0, self.polled)].receive(epoch)
+        into.store(got[0 : self.length].cast(self.dtype))
+        self._meet_where_some_send_nothing((blocks() - 1) * size >= self.polled)
+
+    def _meet_where_some_send_nothing(self, some: Scalar) -> None:
+        then, orelse = Block(), Block()
+        with builder().inside(then):
+            self.together.meet()
+        for way in (then, orelse):
+            with builder().inside(way):
+                builder().add(Yield(values=()))
+        builder().add(If(condition=some.value, then=then, orelse=orelse))
 
 
 _WAYS = {"counter": _Counted, "flagged": _Mailed}
