@@ -10,6 +10,7 @@ import pytest
 
 from warploom.bench import driver, machine, measure, record, suites
 from warploom.cli.__main__ import main
+from warploom.engine import registry
 
 SUITE = """
 import os, sys, time
@@ -90,6 +91,34 @@ def test_a_rival_slower_than_known_makes_the_row_worthless(monkeypatch: Any) -> 
     assert "known to do 700" in slow["note"]
     other = driver.check_rivals({**row, "rivals": {"triton": 1.0}}, "gemm", "h200")
     assert other["status"] == "ok"
+
+
+def test_the_note_of_a_fault_is_what_was_raised() -> None:
+    report = (
+        "reading\n\nTraceback (most recent call last):\n  File ...\n    raise\n"
+        "engine.ModelError: model[E201]: the file is damaged\n  = file: a\n  help: fetch it again\n"
+    )
+    assert driver._fault(1, report) == (
+        "fault",
+        "exit 1: engine.ModelError: model[E201]: the file is damaged",
+    )
+    assert driver._fault(1, "Traceback (most recent call last):\nMemoryError\n")[0] == "oom"
+    assert driver._fault(-11, "") == ("fault", "exit -11: nothing on stderr")
+    assert driver._fault(2, "one\ntwo\n") == ("fault", "exit 2: two")
+
+
+@pytest.mark.parametrize("suite", ["sim", "decode-small"])
+def test_a_damaged_model_is_said_once_before_anything_is_measured(
+    suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, golden: Any
+) -> None:
+    monkeypatch.setenv("WARPLOOM_MODELS", str(tmp_path))
+    path = registry.place_of(registry.KNOWN["smollm2-135m"])
+    path.parent.mkdir()
+    path.write_bytes(b"GGUF, in part")
+    monkeypatch.setattr(driver, "run_cases", None)
+    assert main(["bench", suite, "--cases", "smollm2*"]) == 2
+    text = capsys.readouterr().err.replace(str(tmp_path), "DIR")
+    golden(text, "a damaged model")
 
 
 def test_contestants_take_turns_and_swap_places() -> None:

@@ -41,12 +41,16 @@ def test_list(capsys, golden) -> None:
 
 
 def test_pull_prints_the_path_and_fetches_once(capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is here is fetched again where its contents are others than they should be."""
     monkeypatch.setattr(models, "pull", lambda model, progress: pretend_pulled())
     assert main(["models", "pull", "smollm2-135m"]) == 0
     assert capsys.readouterr().out.strip() == str(registry.place_of(SMOLLM2))
-    monkeypatch.setattr(models, "pull", None)
+    fetched: list[str] = []
+    monkeypatch.setattr(models, "pull", lambda model, progress: fetched.append(model.name))
+    assert main(["models", "pull", "smollm2-135m"]) == 0 and fetched == ["smollm2-135m"]
+    monkeypatch.setattr(registry, "is_whole", lambda model: True)
     assert main(["models", "pull", "smollm2-135m"]) == 0
-    assert "already" in capsys.readouterr().err
+    assert "already" in capsys.readouterr().err and len(fetched) == 1
 
 
 def test_path_and_remove(folder: Path, capsys, golden) -> None:

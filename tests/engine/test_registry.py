@@ -6,6 +6,7 @@ import pytest
 
 from warploom.base.errors import ModelError
 from warploom.engine import registry
+from warploom.engine.pull import find
 from warploom.engine.registry import KNOWN, locate
 
 SMOLLM2 = KNOWN["smollm2-135m"]
@@ -80,6 +81,16 @@ def test_text_of(case: str, word: str, folders: Path, golden) -> None:
     with pytest.raises(ModelError) as caught:
         locate(word)
     golden(str(caught.value).replace(str(folders), "DIR"), case)
+
+
+def test_text_of_a_pulled_file_with_other_contents(folders: Path, golden) -> None:
+    assert not registry.is_whole(SMOLLM2)
+    path = pretend_pulled()
+    assert registry.is_pulled(SMOLLM2) and not registry.is_whole(SMOLLM2)
+    assert locate("smollm2-135m") == path
+    with pytest.raises(ModelError) as caught:
+        find("smollm2-135m")
+    golden(str(caught.value).replace(str(folders), "DIR"))
 
 
 def test_text_of_a_pulled_file_of_the_wrong_length(folders: Path, golden) -> None:

@@ -140,9 +140,12 @@ def failed(case: str, status: str, note: str) -> dict[str, Any]:
 
 
 def _fault(code: int, stderr: str) -> tuple[str, str]:
-    """(status, note) of a child that died."""
+    """(status, note) of a child that died: what was raised, or the last that it said."""
     lines = [line for line in stderr.splitlines() if line.strip()]
     last = lines[-1].strip() if lines else "nothing on stderr"
+    traces = [at for at, line in enumerate(lines) if line.startswith("Traceback ")]
+    if traces:
+        last = next((s for s in lines[traces[-1] + 1 :] if not s.startswith(" ")), last)
     memory = "MemoryError" in last or "out of memory" in last.lower() or code == -9
     return ("oom" if memory else "fault"), f"exit {code}: {last}"
 

@@ -78,7 +78,7 @@ def _list(target: str | None) -> int:
 
 
 def _pull(model: KnownModel) -> int:
-    if registry.is_pulled(model):
+    if registry.is_whole(model):
         print(f"{model.name} is here already", file=sys.stderr)
     else:
         with Ticker(sys.stderr) as progress:

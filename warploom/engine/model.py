@@ -18,9 +18,9 @@ from warploom.engine.checkpoint import Checkpoint, open_checkpoint
 from warploom.engine.config import ModelConfig
 from warploom.engine.generation import Ahead, Generation, Progress
 from warploom.engine.place import Place, choose
-from warploom.engine.pull import pull
+from warploom.engine.pull import find
 from warploom.engine.refusal import refuse
-from warploom.engine.registry import KnownModel, is_repository, locate
+from warploom.engine.registry import is_repository
 from warploom.engine.room import check as check_memory
 from warploom.engine.room import no_memory
 from warploom.engine.runner import Runner
@@ -345,5 +345,4 @@ def _kernels(config: ModelConfig, place: Place, dtype: str, asked: str | None) -
 def _find(word: str, download: bool, progress: Progress | None) -> Path:
     if download and is_repository(word) and not Path(word).exists():
         return hub.download(word)
-    found = locate(word)
-    return pull(found, progress) if isinstance(found, KnownModel) else found
+    return find(word, progress)

