@@ -97,7 +97,6 @@ class Workspace:
         band does not have are read and stay so."""
         shape = plan.shape
         chunks = arguments.ceil_div(context, CHUNK)
-        runs = plan.blocks * plan.warps
 
         def floats(*sizes: int) -> Any:
             return zeros(sizes, np.float32)
@@ -124,8 +123,8 @@ class Workspace:
             up=floats(1, columns, shape.feed_forward // LINE, LINE),
             mixed=floats(columns, shape.query // LINE, LINE),
             logits=floats(rounds * columns, shape.vocabulary),
-            best=floats(columns, runs),
-            best_at=zeros((columns, runs), np.int32),
+            best=floats(columns, plan.blocks),
+            best_at=zeros((columns, plan.blocks), np.int32),
             chosen=zeros((rounds, columns), np.int32),
             state=zeros((2,), np.int32),
         )

@@ -159,6 +159,7 @@ def token(
     ring = wl.pipe(stages=STAGES, slots=[wl.shared(unit, packed.dtype, swizzle=0)])
     vectors = wl.shared((UNITS * UNIT // 4 * TOKENS, 4), packed.dtype, swizzle=0)
     sums = wl.shared((2 * WARPS * 32, 4), wl.f32, swizzle=0)
+    ats = sums.reinterpret(wl.i32)
     stats = wl.shared((STATS,), wl.f32)
     roots = wl.shared((MOST_TOKENS,), wl.f32)
     places = wl.shared((3 * MOST_TOKENS,), wl.i32)
@@ -201,7 +202,8 @@ def token(
                         count, turn = attention_phases(work, heads, layer, count, turn)
                         count, turn = feed_forward_phases(work, layer, count, turn)
                 if HEAD is not None:
-                    head = Head(head_parts, matrices.head, logits, best, best_at, round * TOKENS)
+                    first = round * TOKENS
+                    head = Head(head_parts, matrices.head, logits, best, best_at, first, ats)
                     count, turn = head_phases(work, head, LAYERS, count, turn)
                     noted(team, tokens, chosen, round)
             if HEAD is not None:
