@@ -68,6 +68,7 @@ def test_a_row_of_a_gpu(name: str, batch: int, monkeypatch: pytest.MonkeyPatch) 
     from warploom.bench.rivals import torch_decoder
 
     monkeypatch.setattr(torch_decoder, "OPTIONS", {})  # no search: how fast it is matters not
+    monkeypatch.setattr(decode, "PLAIN", ("tiny/ctx64/b1",))
     context = Context("gpu", 0)
     row = decode.measure(f"{name}/ctx64/b{batch}", context)
     row.settle()
@@ -76,5 +77,6 @@ def test_a_row_of_a_gpu(name: str, batch: int, monkeypatch: pytest.MonkeyPatch) 
     if batch > 1:
         assert row.extra["batch_cost"] > 0
     else:
-        assert set(row.rivals) == {"unfused", "compiled"}
+        plain = {"plain"} if name == "tiny" else set()
+        assert set(row.rivals) == {"unfused", "compiled"} | plain
         assert max(row.extra["logit_errors_of_rivals"].values()) < decode.TOLERANCE

@@ -1,8 +1,9 @@
 """Compiles what a row of suite `decode` launches into caches on disk: python -m
 warploom.bench.decode_compile --device gpu token CASE
 
-`token` needs no memory of the GPU: only the classes of arrays count. `unfused` and `compiled` (the
-kernels of one launch an operation, and torch's with its search for configurations) run one layer.
+`token` needs no memory of the GPU: only the classes of arrays count. `unfused`, `compiled`, `plain`
+(the kernels of one launch an operation, torch's with its search for configurations and without it)
+run one layer.
 """
 
 import argparse
@@ -67,10 +68,20 @@ def unfused(case: str, place: Place) -> None:
 
 def compiled(case: str, place: Place) -> None:
     """Let torch compile a layer, the head, and what is ahead of them."""
+    _compiled(case, place, whole=True)
+
+
+def plain(case: str, place: Place) -> None:
+    """The same with torch's own options, and a mask over the cache."""
+    _compiled(case, place, whole=False, options={})
+
+
+def _compiled(case: str, place: Place, whole: bool, options: dict[str, Any] | None = None) -> None:
     config, weights = _one_layer(case, place)
     rival = importlib.import_module("warploom.bench.rivals.torch_decoder")
     number = places.gpu_number(place.name)
-    made = rival.TorchDecoder(config, weights, config.context, True, f"cuda:{number}", whole=True)
+    where = f"cuda:{number}"
+    made = rival.TorchDecoder(config, weights, config.context, True, where, whole, options)
     made.capture()
 
 
@@ -79,15 +90,17 @@ def token(case: str, place: Place) -> None:
     compiler.gpu_image(request_of(case, place), target_for(places.gpu_number(place.name)))
 
 
+_WHAT = {"token": token, "unfused": unfused, "compiled": compiled, "plain": plain}
+
+
 def main() -> int:
     """Compile what is asked for."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=("token", "unfused", "compiled"))
+    parser.add_argument("what", choices=tuple(_WHAT))
     parser.add_argument("case")
     parser.add_argument("--device", required=True)
     options = parser.parse_args()
-    what = {"token": token, "unfused": unfused, "compiled": compiled}[options.what]
-    what(options.case, choose(options.device))
+    _WHAT[options.what](options.case, choose(options.device))
     return 0
 
 

@@ -67,7 +67,7 @@ class TorchDecoder:
     """One sequence; `step` appends the token that it holds and picks the next one.
 
     `whole`: attention reads every row of the cache and needs no mask, which is right for the last
-    token of the context and as fast as torch can be there.
+    token of the context and as fast as torch can be there. `options` are torch.compile's.
     """
 
     def __init__(
@@ -78,6 +78,7 @@ class TorchDecoder:
         compiled: bool,
         place: str = "cuda",
         whole: bool = False,
+        options: dict[str, Any] | None = None,
     ) -> None:
         self.config = config
         self.layers = [
@@ -102,7 +103,8 @@ class TorchDecoder:
         self.logits = torch.zeros(config.vocabulary, dtype=torch.float32, device=place)
         wrap: Callable[[Any], Any] = lambda function: function  # noqa: E731
         if compiled:
-            wrap = lambda f: torch.compile(f, dynamic=False, options=OPTIONS)  # noqa: E731
+            chosen = OPTIONS if options is None else options
+            wrap = lambda f: torch.compile(f, dynamic=False, options=chosen)  # noqa: E731
         self._begin = wrap(self._plain_begin)
         self._layer = wrap(self._plain_layer)
         self._head = wrap(self._plain_head)

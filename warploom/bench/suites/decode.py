@@ -1,8 +1,9 @@
 """Suite `decode`: a token of a whole model in one launch, at the end of its context.
 
 Weights are random, in the shapes of real models, and made where they are used. Rivals hold the same
-weights: `unfused` is our own kernels, one launch an operation, in a graph; `compiled` is
-torch.compile in a CUDA graph. Both have one sequence; rows of a batch are compared with the row of
+weights: `unfused` is our own kernels, one launch an operation, in a graph; `compiled` torch.compile
+in a CUDA graph, as fast as we could make it; `plain`, of the models of design 2, the same with
+torch's own options and a mask. All have one sequence; rows of a batch are compared with the row of
 one sequence instead (`batch_cost`: their time without that of the added keys and values, over that
 of one). The limit is one read of the same weights and caches, in the same rounds.
 """
@@ -42,6 +43,7 @@ MEASURED = ("llama-3.2-1b", "llama-2-7b", "llama-3.1-8b", "qwen3-8b", "pythia-2.
 # (context, batch) of every model, and longer ones where keys and values weigh.
 _USUAL = ((1024, 1), (1024, 8))
 _LONG = {"llama-2-7b": 16384, "llama-3.1-8b": 16384}
+PLAIN = tuple(f"{name}/ctx1024/b1" for name in MEASURED[:4])
 STRETCH, ROUNDS, CHECKED, REPEATS = 16, 11, 4, 10
 # Between two correct bf16 computations of a model lie errors of some hundredths.
 TOLERANCE = 0.06
@@ -70,6 +72,7 @@ def prepare(cases: Sequence[str], device: str) -> None:
     alone = [case for case in cases if case.endswith("/b1")]
     of_models = {case.split("/")[0]: case for case in reversed(alone)}
     jobs = [["compiled", case] for case in alone]  # what takes longest first
+    jobs += [["plain", case] for case in alone if case in PLAIN]
     jobs += [["token", case] for case in cases]
     jobs += [["unfused", case] for case in of_models.values()]
     command = [sys.executable, "-m", "warploom.bench.decode_compile", "--device", device]
@@ -94,7 +97,7 @@ def measure(case: str, context: Context) -> Row:
         ours = Ours.make(config, model, count)
         ours.once()
     with parts("rivals"):
-        rivals = _rivals(ours) if count == 1 else {}
+        rivals = _rivals(ours, case in PLAIN) if count == 1 else {}
     row = Row(case, "ms", "lower", limit="read", rounds=ROUNDS if model.place.is_gpu else 3)
     row.config = {"dtype": "bf16", "blocks": ours.plan.blocks, "warps": ours.plan.warps}
     with parts("check"):
@@ -271,10 +274,12 @@ class Rival:
     stretch: Callable[[], float]
 
 
-def _rivals(ours: Ours) -> dict[str, Rival]:
+def _rivals(ours: Ours, plain: bool) -> dict[str, Rival]:
     found = {"unfused": _unfused(ours)}
     if ours.place.is_gpu:
-        found["compiled"] = _compiled(ours)
+        found["compiled"] = _compiled(ours, whole=True)
+        if plain:
+            found["plain"] = _compiled(ours, whole=False, options={})
     return found
 
 
@@ -309,9 +314,9 @@ def _unfused(ours: Ours) -> Rival:
     return Rival(once, stretch)
 
 
-def _compiled(ours: Ours) -> Rival:
+def _compiled(ours: Ours, whole: bool, options: dict[str, Any] | None = None) -> Rival:
     config = ours.config
-    decoder = _torch_decoder(ours, compiled=True)
+    decoder = _torch_decoder(ours, True, whole, options)
     decoder.capture()
     for held, given in zip((decoder.keys, decoder.values), _cache_of(ours, 0), strict=True):
         for mine, theirs in zip(held, given, strict=True):
@@ -340,12 +345,14 @@ def _compiled(ours: Ours) -> Rival:
     return Rival(once, stretch)
 
 
-def _torch_decoder(ours: Ours, compiled: bool) -> Any:
-    """Its attention reads the whole cache: what the last token needs, without a mask."""
+def _torch_decoder(
+    ours: Ours, compiled: bool, whole: bool = True, options: dict[str, Any] | None = None
+) -> Any:
+    """`whole`: its attention reads all of the cache, what the last token needs, without a mask."""
     rival = importlib.import_module("warploom.bench.rivals.torch_decoder")
     place = f"cuda:{ours.place.name.removeprefix('gpu:')}"
     return rival.TorchDecoder(
-        ours.config, ours.model.weights, ours.config.context, compiled, place, whole=True
+        ours.config, ours.model.weights, ours.config.context, compiled, place, whole, options
     )
 
 
