@@ -47,6 +47,16 @@ def steps_of(NUMBERS):
 
 
 @wl.function
+def brought(matrices, ring, b, ROUNDS, LAYERS):
+    """The weights of all rounds, in the order of their use."""
+    for _ in wl.range(0, ROUNDS):
+        for layer in wl.range(0, LAYERS):
+            matrices.bring(ring, layer, b)
+        if matrices.head is not None:
+            matrices.bring_head(ring, b)
+
+
+@wl.function
 def begun(team, tokens, ids):
     """The block knows its tokens."""
     if team.r == 0:
@@ -168,11 +178,7 @@ def token(
     meeting = wl.named_barrier(32 * WARPS)
     with wl.roles():
         with wl.role("stream", warps=STREAMERS, registers=REGISTERS[0]):
-            for _ in wl.range(0, ROUNDS):
-                for layer in wl.range(0, LAYERS):
-                    matrices.bring(ring, layer, b)
-                if HEAD is not None:
-                    matrices.bring_head(ring, b)
+            brought(matrices, ring, b, ROUNDS, LAYERS)
         with wl.role("multiply", warps=1, replicas=WARPS, registers=REGISTERS[1]) as r:
             team = Team(r, b, meeting, state, sums, stats, roots, WARPS, BLOCKS, TOKENS)
             work = Work(
