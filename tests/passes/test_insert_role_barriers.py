@@ -125,7 +125,38 @@ def test_branches(program: str, expected: str) -> None:
 EACH, ALL = "(128; l32:0*1 w4:0*32)", "(32; l32:0*1 w4:_)"
 
 
-def own(buffer: str, layout: str, offset: str = "o") -> tuple[str, str]:
+# Every thread its own element, twice; the same of the 128 behind a window of 192; what varies.
+OFFSETS = """
+%w0: i32[1] = index.warp() [rank=1]
+%32: i32@grid = scalar.const() [number=32, dtype=i32]
+%w32: i32[1] = registers.splat(%32) [rank=1]
+%w1: i32[1] = registers.binary(%w0, %w32) [kind="mul"]
+%o1: i32[1] = registers.binary(%w1, %o) [kind="add"]
+%o2: i32[1] = registers.binary(%w1, %o) [kind="add"]
+%128: i32@grid = scalar.const() [number=128, dtype=i32]
+%s128: i32[1] = registers.splat(%128) [rank=1]
+%o3: i32[1] = registers.binary(%o1, %s128) [kind="add"]
+%p0: i32[1] = registers.cast(%v) [dtype=i32]
+%o4: i32[1] = registers.binary(%o1, %p0) [kind="add"]
+%0: i32@grid = scalar.const() [number=0, dtype=i32]
+%s0: i32[1] = registers.splat(%0) [rank=1]
+%first: bool[1] = registers.compare(%o, %s0) [kind="eq"]
+%less: bool[1] = registers.compare(%o, %s128) [kind="lt"]
+%some: bool[1] = registers.binary(%less, %first) [kind="and"]
+"""
+
+
+def moved(by: int) -> str:
+    """Offsets of windows that move by so many elements a trip."""
+    return f"""
+%c: i32@grid = scalar.const() [number={by}, dtype=i32]
+%j: i32@grid = scalar.binary(%i, %c) [kind="mul"]
+%s: i32[1] = registers.splat(%j) [rank=1]
+%k: i32[1] = registers.binary(%o1, %s) [kind="add"]
+"""
+
+
+def own(buffer: str, layout: str, offset: str = "o1") -> tuple[str, str]:
     """A load and a store of a tile of this layout."""
     dtype = "bf16" if buffer == "d" else "f32"
     load = f"shared_memory.load(%{buffer}, %{offset}, _) [axis=0, vec=1]\n"
@@ -141,16 +172,35 @@ def own(buffer: str, layout: str, offset: str = "o") -> tuple[str, str]:
         (own("a", EACH)[1] + own("a", EACH)[0], "wr"),
         # Several threads hold an element; other elements; another buffer at the same place.
         ("".join(own("a", ALL)), "r|w"),
-        (own("a", EACH)[0] + own("a", EACH, "o2")[1], "r|w"),
+        (own("a", EACH)[0] + own("a", EACH, "o4")[1], "r|w"),
+        (own("a", EACH)[0] + own("a", EACH, "o2")[1], "rw"),
         (own("a", EACH)[0] + own("d", EACH)[1], "r|w"),
-        # The next trip has other offsets under the same name.
-        (loop("".join(own("a", EACH))), "(|rw)"),
+        # The next trip has other offsets under the same name: of these windows or apart.
+        (loop(moved(32) + "".join(own("a", EACH, "k"))), "(|rw)"),
+        (loop(moved(128) + "".join(own("a", EACH, "k"))), "(rw)"),
+        (loop(moved(192) + "".join(own("a", EACH, "k"))), "(rw)"),
+        (loop("".join(own("a", EACH))), "(rw)"),
+        (loop(moved(256) + own("a", EACH, "k")[1]) + own("a", EACH)[0], "(w)r"),
+        (loop(moved(192) + own("a", EACH, "k")[1]) + own("a", EACH, "o3")[0], "(w)|r"),
+        # A number that the threads do not share.
+        (loop(own("a", EACH, "o4")[1]), "(|w)"),
         ("".join(own("a", EACH)) + get("a"), "rw|r"),
     ],
 )
 def test_a_thread_that_comes_back_to_its_own_elements(program: str, expected: str) -> None:
-    other = "%o2: i32[1] = index.lane() [rank=1]\n"
-    assert marks(other + program) == expected
+    assert marks(OFFSETS + program) == expected
+
+
+def test_what_one_lane_stores_alone() -> None:
+    """Wherever it stores; others who read, or store too, meet with it."""
+    shift = "%k: i32[1] = registers.splat(%i) [rank=1]\n"
+    one = f"{shift}shared_memory.store(%a, %v, %k, %first) [axis=0, vec=1]\n"
+    both = one.replace("%first", "%some")
+    assert marks(OFFSETS + loop(one), warps=1) == "(w)"
+    assert marks(OFFSETS + loop(both), warps=1) == "(w)"
+    assert marks(OFFSETS + loop(one + get("a")), warps=1) == "('w'r)"
+    assert marks(OFFSETS + loop(one.replace(", %first", ", _")), warps=1) == "('w)"
+    assert marks(OFFSETS + loop(one)) == "(|w)"  # of each warp
 
 
 def test_one_warp_needs_no_block_barrier() -> None:

@@ -28,6 +28,7 @@ HEAD = """
 %n1: i32@grid = scalar.binary(%n, %1) [kind="add"]
 %q: bool@grid = scalar.compare(%n, %m) [kind="lt"]
 %v: f32<4x128> = tile.splat(%p) [shape=(4, 128,)]
+%row: f32<1x128> = tile.splat(%p) [shape=(1, 128,)]
 %one: f32<4x1> = tile.splat(%p) [shape=(4, 1,)]
 """.replace("%0:", "%1: i32@grid = scalar.const() [number=1, dtype=i32]\n%0:", 1)
 
@@ -40,6 +41,11 @@ def get(x: str, row: str = "0", column: str = "0", size: str = "4x128") -> str:
 def put(x: str, row: str = "0", column: str = "0", value: str = "v") -> str:
     size = "(4, 1,)" if value == "one" else "(4, 128,)"
     return f"tile.store(%{x}, %{value}, [%{row}, %{column}]) [sizes={size}]\n"
+
+
+def row(number: str, column: str = "0") -> str:
+    """A store of a single row."""
+    return f"tile.store(%y, %row, [%{number}, %{column}]) [sizes=(1, 128,)]\n"
 
 
 def loop(body: str, index: str = "i", step: str = "128") -> str:
@@ -111,6 +117,11 @@ GATHER = "%a: i32<8> = tile.arange() [n=8]\n%g: f32<8> = tile.gather(%y, [%a, %n
         (put("y") + GATHER, "w|g"),
         (GATHER + put("y"), "g|w"),
         (GATHER + get("y"), "gr"),
+        # Rows of one size: the same one, or another.
+        (row("n") + row("m"), "ww"),
+        (row("n", "64") + row("m"), "w|w"),
+        (row("n", "m") + row("n", "0"), "w|w"),
+        (row("n") + put("y"), "w|w"),
         # One barrier orders everything before it.
         (put("y") + put("y", "64") + get("y", "n") + get("y", "m"), "ww|rr"),
     ],
@@ -148,6 +159,9 @@ LOADED = (
         (loop(HALF + put("y", "0", "k")), "(|w)"),
         (loop(LOADED + put("y", "0", "k")), "(s|w)"),
         (loop(put("y", "0", "i"), step="n"), "(|w)"),
+        (loop(HALF + row("k")), "(w)"),
+        (loop(LOADED + row("k")), "(sw)"),
+        (loop(HALF + row("k", "i"), step="64"), "(|w)"),
         # Another axis may save it.
         (loop(HALF + put("y", "k", "i")), "(w)"),
         # After the loop it may have been any trip.

@@ -286,7 +286,8 @@ def all_reduce(value: Any, op: Any = "sum", over: Any = Scope.CLUSTER) -> Any:
     n = cluster_size() if held.scope is Scope.CLUSTER else 0
     if n and _is_staged(held, n):
         shares = _narrow(_share_of_all(held, op, n), held.tiles)
-        return held.result(_gathered(held, shares, n))
+        # All warps have met where the shares were scattered, since they read the last whole.
+        return held.result(_gathered(held, shares, n, met=True))
     room = held.room(_sendable(held.tiles))
     room.publish(_sendable(held.tiles))
     return held.result(_narrow(_fold(room, op), held.tiles))
@@ -420,13 +421,13 @@ def _own_part(tile: Tile, room: Room, n: int) -> Tile:
     return chosen
 
 
-def _gathered(held: _Call, tiles: list[Tile], n: int) -> list[Tile]:
-    """Tiles of all parties, joined."""
+def _gathered(held: _Call, tiles: list[Tile], n: int, met: bool = False) -> list[Tile]:
+    """Tiles of all parties, joined; `met`: all warps have met since the last time."""
     sent = _sendable(tiles)
     kinds = tuple((t.shape, t.dtype) for t in sent)
     if held.scope is Scope.CLUSTER and has_pieces(kinds):
         gather = held.kept(("gather", kinds), lambda: GatherRoom(kinds))
-        gather.publish(sent)
+        gather.publish(sent, met)
         return _narrow(gather.joined(), tiles)
     room = held.room(sent)
     room.publish(sent)

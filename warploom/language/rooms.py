@@ -119,13 +119,13 @@ class ClusterRoom(Room):
         """A slot for each party in each half."""
         return [shared(s, d, slots=2 * self.count, swizzle=0) for s, d in kinds]
 
-    def announce(self) -> tuple[Barrier, Scalar]:
+    def announce(self, met: bool = False) -> tuple[Barrier, Scalar]:
         """Begin a round: its barrier, and this block's slot. The announcement stands behind a
         meeting of all warps: none of them reads a half any more when peers, having got this block's
-        next round, write to it."""
+        next round, write to it. `met`: they have met since they read the last round."""
         self.half, self.parity = self.halves.next()
         full = self.full[self.half]
-        with builder().one_thread(meet=True):
+        with builder().one_thread(meet=not met):
             size = (self.count - 1) * self.size
             builder().add(mbarrier.Expect(barrier=full.one(), bytes=size))
         return full, self._slot(self.rank)
@@ -183,9 +183,9 @@ class ScatterRoom(ClusterRoom):
 
     def publish(self, tiles: list[Tile]) -> None:
         """As in a `ClusterRoom`, to each peer its part."""
-        full, own = self.announce()
         for pieces, tile in zip(self.pieces, tiles, strict=True):
             pieces.whole.store(tile)
+        full, own = self.announce()  # the meeting is that of the stores and the loads, too
         for step in range(1, self.count):
             peer = (self.rank + step) % self.count
             for slots, pieces in zip(self.slots, self.pieces, strict=True):
@@ -205,14 +205,14 @@ class GatherRoom(ClusterRoom):
         self.pieces = [_Pieces(kind, self.count, halves=2) for kind in kinds]
         return []
 
-    def publish(self, tiles: list[Tile]) -> None:
+    def publish(self, tiles: list[Tile], met: bool = False) -> None:
         """As in a `ClusterRoom`, to one's part of the whole tiles."""
-        full, _ = self.announce()
-        for step in range(self.count):
+        full, _ = self.announce(met)
+        for step in range(1, self.count + 1):  # one's own at last, which the loads wait for
             peer = (self.rank + step) % self.count
             for pieces, tile in zip(self.pieces, tiles, strict=True):
                 held, where = pieces.whole[self.half], pieces.part(self.rank)
-                if step:
+                if step < self.count:
                     send(held.on(peer)[where], tile, full, step)
                 else:
                     held[where].store(tile)

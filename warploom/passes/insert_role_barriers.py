@@ -16,7 +16,7 @@ from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Op
 from warploom.ir.ops import cp_async, tma, wgmma
 from warploom.ir.ops.cluster import Sync
-from warploom.ir.ops.control import If, Loop, OneThread
+from warploom.ir.ops.control import If, Loop, OneThread, Yield
 from warploom.ir.ops.flags import Poll
 from warploom.ir.ops.global_memory import Atomic
 from warploom.ir.ops.roles import Split
@@ -80,14 +80,17 @@ class _Inserter:
         self.per_replica = False
         self.memory = Memory(kernel)
 
-    def block(self, block: Block, state: Open) -> Open:
-        """Insert into a block entered with these accesses open; gives those open at its end."""
+    def block(self, block: Block, state: Open, behind: Op | None = None) -> Open:
+        """Insert into a block entered with these accesses open; gives those open at its end.
+        `behind`: what comes after the block, if that is known."""
         ops: list[Op] = []
         for op, following in zip(block.ops, [*block.ops[1:], None], strict=True):
+            following = behind if isinstance(following, Yield) else following
             if isinstance(op, Loop):
                 state = self.loop(op, state)
             elif isinstance(op, If):
-                state = self.block(op.then, state) | self.block(op.orelse, state)
+                then = self.block(op.then, state, following)
+                state = then | self.block(op.orelse, state, following)
             elif isinstance(op, OneThread):
                 state = self.one_thread(op, state, ops)
             elif isinstance(op, Split):
@@ -104,9 +107,8 @@ class _Inserter:
             ops.append(op)
             why = _meets_behind(op)
             if why:
-                made = self.barrier(why, op)
-                if not _same(made, following):  # which stands there where a loop is walked again
-                    ops.append(made)
+                if not isinstance(following, Barrier if self.warps > 1 else Barrier | WarpSync):
+                    ops.append(self.barrier(why, op))
                 state = state.met()
         block.ops = ops
         return state
@@ -253,11 +255,3 @@ def _meets_behind(op: Op) -> str:
 
 def _for_all(op: Op) -> bool:
     return isinstance(op, Poll) and op.for_all
-
-
-def _same(made: Op, other: Op | None) -> bool:
-    return (
-        isinstance(made, WarpSync | Barrier)
-        and isinstance(other, WarpSync | Barrier)
-        and made.why == other.why
-    )

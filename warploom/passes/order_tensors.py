@@ -3,9 +3,10 @@
 Two accesses that may touch one element, at least one a write, by different threads, need a meeting
 of all warps between them. Windows are compared by value: those that are apart on some axis, in this
 trip of a loop or in all earlier ones, need none, and neither do two in which each thread touches
-the same elements. Blocks among each other are not ordered: that is the user's business. Words of
-flagged data say themselves that they have come; but all warps have received what they poll for
-before the role sends to such words again.
+the same elements: those of one window, or of windows of one size that differ in single elements of
+an axis, and so are one or have nothing in common. Blocks among each other are not ordered: that is
+the user's business. Words of flagged data say themselves that they have come; but all warps have
+received what they poll for before the role sends to such words again.
 """
 
 from __future__ import annotations
@@ -55,13 +56,15 @@ class _Edge:
 class _Touch:
     """An access since the last barrier; None where nothing is known of a window on an axis.
 
-    `storage` is equal for tensors that may overlap.
+    `storage` is equal for tensors that may overlap; `sizes` are those of the window, which are
+    known also where its place is not.
     """
 
     storage: int
     tensor: Value
     writes: bool
     window: tuple[_Edge | None, ...]
+    sizes: tuple[int | None, ...]
     layout: Layout | None
     polls: bool = False
 
@@ -161,7 +164,8 @@ class _Inserter:
             layout = moved.type.layout if isinstance(moved.type, Tile) else None
         writes = isinstance(op, tile.Store | tile.Atomic | flagged.Send)
         polls = isinstance(op, flagged.Receive)
-        return _Touch(storage, root, writes, window, layout, polls)
+        sizes = tuple(None if edge is None else edge.size for edge in window)
+        return _Touch(storage, root, writes, window, sizes, layout, polls)
 
     def root(self, view: Value) -> tuple[Value, list[Affine]]:
         """The argument behind a view, and where the view starts on each axis."""
@@ -187,7 +191,10 @@ class _Inserter:
         pairs = list(zip(earlier.window, now.window, strict=True))
         if any(a is not None and b is not None and self.apart(a, b) for a, b in pairs):
             return False
-        same = earlier.window == now.window and None not in now.window
+        same = earlier.sizes == now.sizes and all(
+            size == 1 or (size is not None and a == b and a is not None)
+            for size, (a, b) in zip(now.sizes, pairs, strict=True)
+        )
         return not (same and _same_threads(earlier, now))
 
     def apart(self, earlier: _Edge, now: _Edge) -> bool:

@@ -20,6 +20,7 @@ from warploom.ir.ops import (
     wgmma,
 )
 from warploom.ir.types import Regs
+from warploom.passes.owners import Owner, Owners
 
 COPY, PRODUCT = "copy", "product"  # agents of the asynchronous proxy
 THREADS = "threads"  # copies that threads have begun, until they have waited for them
@@ -32,7 +33,7 @@ class Touch:
 
     `agent` is the unit that acts on behalf of the role, or nothing for its own threads. `threads`
     is equal for two accesses in which each thread touches the same elements; None where nothing is
-    known of it.
+    known of it. `owner` says the same of accesses in different trips of loops.
     """
 
     space: str
@@ -41,6 +42,7 @@ class Touch:
     writes: bool
     what: str
     threads: tuple[object, ...] | None = None
+    owner: Owner | None = None
     agent: str = ""
 
     def overlaps(self, other: Touch) -> bool:
@@ -59,6 +61,8 @@ class Touch:
             return False
         if self.agent == COPY and other.agent:
             return False  # one thread begins all copies of a role
+        if self.owner is not None and other.owner is not None and self.owner.same(other.owner):
+            return False
         return self.threads is None or self.threads != other.threads
 
     @property
@@ -77,15 +81,18 @@ class Memory:
     peer may be the block itself."""
 
     def __init__(self, kernel: Kernel) -> None:
+        self._owners = Owners(kernel)
         agents = [t for op in walk(kernel.body) for t in self.of_agents(op)]
         self.asynchronous = [t for t in agents if t.is_asynchronous]
 
     def of_threads(self, op: Op) -> Touch | None:
         """The access that the role's own threads make by an operation."""
         if isinstance(op, shared_memory.Load):
-            return replace(_shared(op.buffer, writes=False), threads=_own(op, op.result))
+            made, own = _shared(op.buffer, writes=False), _own(op, op.result)
+            return replace(made, threads=own, owner=self._owners.of(op))
         if isinstance(op, shared_memory.Store):
-            return replace(_shared(op.buffer, writes=True), threads=_own(op, op.value))
+            made, own = _shared(op.buffer, writes=True), _own(op, op.value)
+            return replace(made, threads=own, owner=self._owners.of(op))
         if isinstance(op, shared_memory.LoadMatrices | remote.LoadGroups):
             return _shared(op.buffer, writes=False)
         if isinstance(op, remote.StoreGroups):

@@ -79,12 +79,13 @@ def _exchanged_beside(chunks: int) -> Making:
 
 def _collectives() -> Iterator[tuple[str, Making]]:
     for rounds in _ROUNDS:
-        yield f"all-reduce/{rounds}", _reduced(rounds, 6, 3, 384)
+        yield f"all-reduce/{rounds}", _reduced(rounds, 6, 3, 512)
     for rounds in _ROUNDS[:-1]:  # without a round nothing is in the vector that is read
         yield f"exchange/{rounds}", _exchanged(rounds, "counter")
         yield f"exchange-flagged/{rounds}", _exchanged(rounds, "flagged")
     for rounds in _ROUNDS[1:]:
-        yield f"all-reduce-two-steps/{rounds}", _reduced(rounds, 4, 4, 4096)
+        # Of a size at which threads read other elements than they have stored.
+        yield f"all-reduce-two-steps/{rounds}", _reduced(rounds, 4, 4, 6144)
     for chunks in (2 * STAGES + 1, STAGES + 1, STAGES, STAGES - 1, 1, 0):
         yield f"exchange-beside/{chunks}", _exchanged_beside(chunks)
     for what in ("reduce", "reduce_scatter", "all_gather", "broadcast"):
