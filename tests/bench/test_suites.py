@@ -7,7 +7,7 @@ import pytest
 
 from warploom.bench import machine, suites
 from warploom.bench.case import Context
-from warploom.bench.kernel import read_all, stream_rows
+from warploom.bench.kernel import read_all, stamp, stream_rows
 from warploom.bench.record import Row
 from warploom.bench.suites import collectives, exchange, gemm, norm
 
@@ -44,8 +44,17 @@ def test_the_streaming_kernel_brings_every_piece(device, blocks: int) -> None:
     assert device.get(sums).sum() == 8 * 2 * 9
 
 
+def test_a_stamp_is_the_time_in_cycles_and_nanoseconds(device) -> None:
+    stamps = [device.empty((2,), np.int64) for _ in range(2)]
+    for at in stamps:
+        stamp.launch(1).call(at).run()
+    first, second = map(device.get, stamps)
+    # The simulator counts each launch's operations.
+    assert (first > 0).all() and (second >= first).all()
+
+
 def graph_of(seconds: float) -> SimpleNamespace:
-    return SimpleNamespace(seconds=lambda: seconds, products=100, replay=lambda: None)
+    return SimpleNamespace(clocked=lambda: seconds, clocks=[1600.4, 1700.2, 1900.0])
 
 
 @pytest.mark.parametrize(("name", "of_limit"), [("h200", 0.1011), ("abacus", None)])
@@ -53,11 +62,13 @@ def test_products_are_judged_by_the_limit_of_their_machine(
     monkeypatch: pytest.MonkeyPatch, name: str, of_limit: float | None
 ) -> None:
     monkeypatch.setattr(machine, "name", lambda: name)
-    monkeypatch.setattr(machine, "clock_mhz", lambda: 1700)
     row, context = Row("bf16", "TFLOP/s", "higher", limit="bf16", rounds=3), Context("gpu", 0)
-    sides = {"ours": graph_of(2e-2), "cublas": graph_of(1e-2)}
+    sides, rests = {"ours": graph_of(2e-2), "cublas": graph_of(1e-2)}, list[float]()
+    monkeypatch.setattr(gemm.time, "sleep", rests.append)
     gemm.time_in_turn(row, sides, (10_000, 10_000, 10_000), context)
+    assert rests == [gemm.REST_S]
     assert (row.ours, row.rivals, row.clock_mhz) == (100.0, {"cublas": 200.0}, 1700)
+    assert row.extra["clocks_mhz"] == {"ours": 1700, "cublas": 1700}
     assert row.of_limit == of_limit
     assert context.limits == (
         {} if of_limit is None else {"bf16": {"value": 989, "unit": "TFLOP/s"}}

@@ -1,4 +1,4 @@
-"""Kernels that measure how fast memory can be read. They know no suite."""
+"""Kernels that measure how fast memory can be read, and the clock. They know no suite."""
 
 import warploom as wl
 
@@ -47,6 +47,18 @@ def rows(make):
     """Three blocks, pieces that they do not divide."""
     x, y, z = (make.ones(shape, wl.bf16) for shape in ((5, 512), (3, 256), (1, 128)))
     return stream_rows.launch(3).call(x, y, z, make.empty(3), N=128, STAGES=4)
+
+
+@wl.kernel
+def stamp(at: wl.Tensor):
+    """`at` [2] (i64) gets the cycles of an SM until now, and the nanoseconds that all count."""
+    wl.store(at[wl.ds(0, 1)], wl.zeros((1,), wl.i64) + wl.clock("cycles"))
+    wl.store(at[wl.ds(1, 1)], wl.zeros((1,), wl.i64) + wl.clock("ns"))
+
+
+@stamp.example
+def _stamp(make):
+    return stamp.launch(1).call(make.empty(2, wl.i64))
 
 
 @read_all.example

@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from warploom.bench.kernel import stamp
+
 DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "fp8": torch.float8_e4m3fn}
 SCALES = (0.5, 0.25)  # of operands of 8 bits
 # The operands of a graph are read from memory, not from what the launch before left in the L2.
@@ -104,6 +106,7 @@ class Graph:
         for held in sets[:1]:
             launch(held)
         self._launch, self._sets = launch, sets
+        self.clocks: list[float] = []
         self.products = len(sets)
         self._graph = self._captured()
         rounds = math.ceil(least / (min(self.seconds() for _ in range(3)) * self.products))
@@ -132,3 +135,13 @@ class Graph:
         after.record()
         after.synchronize()
         return before.elapsed_time(after) * 1e-3 / self.products
+
+    def clocked(self) -> float:
+        """The same, and the mean clock of an SM meanwhile (MHz) goes to `clocks`."""
+        begin, end = (torch.empty(2, dtype=torch.int64, device="cuda") for _ in range(2))
+        stamp[1](begin)
+        taken = self.seconds()
+        stamp[1](end)
+        cycles, nanoseconds = (end - begin).tolist()
+        self.clocks.append(1e3 * cycles / nanoseconds)
+        return taken
