@@ -129,6 +129,29 @@ def test_a_model_is_compiled_whole(place):
         assert torch.allclose(compiled(x, w, up), block(x, w, up), atol=1e-2, rtol=1e-2)
 
 
+@wl.kernel
+def doubled(x: wl.Tensor, y: wl.Tensor):
+    wl.store(y[wl.ds(0, 64)], wl.load(x[wl.ds(0, 64)]) * 2.0)
+
+
+def test_calls_and_launches_that_are_no_operations_end_a_graph(place):
+    """The compiler does not follow them into the runtime."""
+
+    def product(a, b):
+        return gemm.matmul(a + 1, b, config=gemm.Config(64, 64, 64, 2, 1)) * 2
+
+    def launched(x):
+        y = torch.empty_like(x)
+        doubled[1](x + 1, y)
+        return y * 3
+
+    backend = "aot_eager" if place == "cpu" else "inductor"
+    a, b, x = randn(place, 40, 64), randn(place, 72, 64).t(), randn(place, 64)
+    for function, given in ((product, (a, b)), (launched, (x,))):
+        compiled = torch.compile(function, backend=backend)
+        assert torch.equal(compiled(*given), function(*given))
+
+
 def test_a_model_is_exported_with_a_size_left_open(place):
     class Model(torch.nn.Module):
         def forward(self, a, b):

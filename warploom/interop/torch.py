@@ -4,6 +4,8 @@
 without a result of its own is one operation that changes its arguments. They have a schema and a
 fake, so `torch.compile` and `torch.export` take them whole, and launch on torch's current stream,
 so CUDA graphs record them. They have no gradient. Knows no kernel.
+
+A launch or a library call that is no operation ends a graph of `torch.compile` and runs as it is.
 """
 
 # Where torch is not installed the type checker takes this very file for it.
@@ -15,6 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+import torch._dynamo.trace_rules
 
 from warploom.interop import operators
 from warploom.interop.operators import Operator, Shaped
@@ -96,5 +99,9 @@ def _shaped(value: Any, name: str) -> Any:
     return value
 
 
+# The compiler would follow a launch into the runtime, the simulator's NumPy included.
+_LOWER = "base", "codegen", "frontend", "ir", "language", "passes", "sim"
+for _part in (*_LOWER, "interop", "kernels", "runtime"):
+    torch._dynamo.trace_rules.add(f"warploom.{_part}")
 _follow: Callable[[Callable[[Operator], None]], None] = operators.follow
 _follow(register)
