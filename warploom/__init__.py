@@ -86,14 +86,10 @@ if TYPE_CHECKING:
     from warploom.language.copy import (
         copy_async,
         copy_bulk,
-        copy_by_threads,
         copy_commit,
         copy_prefetch,
         copy_wait,
         store_async,
-        threads_arrive,
-        threads_commit,
-        threads_wait,
     )
     from warploom.language.debug import clock, device_assert, device_print
     from warploom.language.descriptors import descriptors
@@ -121,6 +117,12 @@ if TYPE_CHECKING:
     from warploom.language.shared import behind, shared
     from warploom.language.structs import struct
     from warploom.language.tensor import ds, gather, load, prefetch, store
+    from warploom.language.thread_copy import (
+        copy_by_threads,
+        threads_arrive,
+        threads_commit,
+        threads_wait,
+    )
     from warploom.language.tile import (
         all,
         any,
@@ -165,8 +167,7 @@ _MODULES = {
     "language.collective": "all_gather all_reduce block broadcast cluster grid reduce "
     "reduce_scatter",
     "language.control": "range unroll",
-    "language.copy": "copy_async copy_bulk copy_by_threads copy_commit copy_prefetch "
-    "copy_wait store_async threads_arrive threads_commit threads_wait",
+    "language.copy": "copy_async copy_bulk copy_commit copy_prefetch copy_wait store_async",
     "language.debug": "clock device_assert device_print",
     "language.descriptors": "descriptors",
     "language.exchange": "exchange",
@@ -188,6 +189,7 @@ _MODULES = {
     "language.shared": "behind shared",
     "language.structs": "struct",
     "language.tensor": "ds gather load prefetch store",
+    "language.thread_copy": "copy_by_threads threads_arrive threads_commit threads_wait",
     "language.tile": "all any arange argmax argmin cat full max min sum zeros",
     "language.turns": "turns",
     "language.types": "Tensor const",

@@ -5,16 +5,14 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from warploom.base.dtypes import boolean
 from warploom.ir.op import Value
-from warploom.ir.ops import bulk, cp_async, remote, tma
+from warploom.ir.ops import bulk, remote, tma
 from warploom.language import context, core
 from warploom.language.barrier import Barrier, RemoteBarrier
 from warploom.language.cluster import mask_value
 from warploom.language.context import (
     Refused,
     builder,
-    need_all_threads,
     need_count,
     need_one_thread,
     vocabulary,
@@ -77,10 +75,11 @@ def copy_async(
         _check_reduce(reduce, source, tma.BOX_REDUCES)
         _store(source, target, cache, reduce)
     else:
-        raise _no_copy(source, target, "wl.copy_async(x[wl.ds(m, BM), wl.ds(k, BK)], tile)")
+        raise no_copy(source, target, "wl.copy_async(x[wl.ds(m, BM), wl.ds(k, BK)], tile)")
 
 
-def _no_copy(source: Any, target: Any, example: str) -> Refused:
+def no_copy(source: Any, target: Any, example: str) -> Refused:
+    """The refusal of two ends that no copy goes between."""
     return Refused(
         "T015",
         "a copy goes from a window of a tensor to a shared tile, or back",
@@ -133,7 +132,8 @@ def _kind(given: Any) -> str:
     return repr(given) if isinstance(given, Shared | RemoteShared | Barrier) else kind_of(given)
 
 
-def _check(window: Window | MadeWindow, tile: Shared) -> None:
+def check_fits(window: Window | MadeWindow, tile: Shared) -> None:
+    """Raises Refused T005 where a window has another shape or dtype than a tile."""
     if isinstance(window, MadeWindow):
         window.check(tile)
         tile.check_single()
@@ -159,10 +159,10 @@ def _completes_on(tile: Shared, barrier: Barrier | None, blocks: Value | None = 
                 hint="give `barrier=`, or copy inside `with ring.put() as …`",
             )
         return put.announce(tile, blocks).one()
-    return _one(barrier)
+    return one_barrier(barrier)
 
 
-def _one(barrier: Any) -> Value:
+def one_barrier(barrier: Any) -> Value:
     """An argument that must be a single mbarrier."""
     if not isinstance(barrier, Barrier):
         raise Refused(
@@ -189,7 +189,7 @@ def _load(
     multicast: Any,
     fill: str,
 ) -> None:
-    _check(window, tile)
+    check_fits(window, tile)
     blocks = None if multicast is None else mask_value(multicast)
     room, number = _made(window)
     builder().add(
@@ -209,7 +209,7 @@ def _load(
 
 
 def _store(tile: Shared, window: Window | MadeWindow, cache: str, reduce: str) -> None:
-    _check(window, tile)
+    check_fits(window, tile)
     context.current().written.add(window.tensor.param)
     room, number = _made(window)
     made = tma.Store(
@@ -281,7 +281,7 @@ def copy_bulk(
         _no_reduce(reduce)
         _to_peer(source, target, barrier, cache)
     else:
-        raise _no_copy(source, target, "wl.copy_bulk(x[i, wl.ds(start, N)], tile)")
+        raise no_copy(source, target, "wl.copy_bulk(x[i, wl.ds(start, N)], tile)")
 
 
 def _to_peer(source: Shared, target: RemoteShared, barrier: Any, cache: str) -> None:
@@ -311,7 +311,7 @@ def _of_peer(barrier: Any) -> Value:
             argument="barrier",
             hint="name this block's own: the bytes complete on the one at its place in the peer",
         )
-    return _one(barrier)
+    return one_barrier(barrier)
 
 
 @vocabulary
@@ -423,75 +423,3 @@ def copy_wait(pending: int = 0, reads: bool = False) -> None:
     """
     need_count("pending", pending, 0)
     builder().add(tma.Wait(pending=pending, reads=bool(reads)))
-
-
-@vocabulary
-def copy_by_threads(window: Window, tile: Shared) -> None:
-    """Begin to copy a window of a tensor to a tile in shared memory, each thread its elements,
-    without registers. What lies outside the tensor becomes zero.
-
-    A thread waits for its own copies: `wl.threads_commit()` closes a group, `wl.threads_wait(n)`
-    waits until at most n are open. A matrix unit of another role sees them after its own
-    `wl.fence_async()`.
-
-    Shapes: equal; 4, 8 or 16 bytes lie together in both.
-    Executes: the role, each thread its elements.
-    Since: sm_80.
-    PTX: cp.async.
-    """
-    need_all_threads("all threads copy their part; `wl.copy_async` is for one")
-    if not isinstance(window, Window) or not isinstance(tile, Shared):
-        raise _no_copy(window, tile, "wl.copy_by_threads(x[wl.ds(m, BM), wl.ds(k, BK)], tile)")
-    _check(window, tile)
-    yes = core.spread(builder().const(True, boolean), tile.shape)
-    builder().add(
-        cp_async.Copy(
-            tensor=window.tensor.value,
-            starts=window.starts,
-            sizes=window.sizes,
-            target=tile.value,
-            shape=yes,
-        )
-    )
-
-
-@vocabulary
-def threads_commit() -> None:
-    """Each thread closes the group of copies that it has begun with `wl.copy_by_threads`.
-
-    Shapes: none.
-    Executes: every thread of the role.
-    Since: sm_80.
-    PTX: cp.async.commit_group.
-    """
-    need_all_threads("each closes a group of its own")
-    builder().add(cp_async.Commit())
-
-
-@vocabulary
-def threads_wait(pending: int = 0) -> None:
-    """Each thread waits until at most `pending` of its groups are open; the role meets before
-    another thread's elements are read.
-
-    Shapes: none.
-    Executes: every thread of the role.
-    Since: sm_80.
-    PTX: cp.async.wait_group.
-    """
-    need_all_threads("each waits for its own")
-    need_count("pending", pending, 0)
-    builder().add(cp_async.Wait(pending=pending))
-
-
-@vocabulary
-def threads_arrive(barrier: Barrier) -> None:
-    """Each thread arrives once at an mbarrier, as soon as all copies that it has begun with
-    `wl.copy_by_threads` are done: `wl.barrier(arrivals=128)` for a role of 4 warps.
-
-    Shapes: none.
-    Executes: every thread of the role.
-    Since: sm_90.
-    PTX: cp.async.mbarrier.arrive.noinc.
-    """
-    need_all_threads("each arrives for its own copies")
-    builder().add(cp_async.Arrive(barrier=_one(barrier)))
