@@ -1,6 +1,7 @@
 """`matmul` as a call: batches, epilogues, results of its own, what is refused."""
 
 from dataclasses import replace
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -17,7 +18,7 @@ BF16 = ml_dtypes.bfloat16
 F16, F32 = np.float16, np.float32
 
 
-def integers(*shape, dtype=F16, seed=0):
+def integers(*shape, dtype: Any = F16, seed=0):
     """Small whole numbers: every sum of products is exact in f32."""
     return np.random.default_rng((*shape, seed)).integers(-4, 5, shape).astype(dtype)
 
@@ -392,6 +393,8 @@ def test_wrong_words_and_types():
         ({"EN": 0}, "has EN = 0"),
         ({"STAGES": 0}, "has STAGES = 0"),
         ({"GROUP": 0}, "has GROUP = 0"),
+        ({"CLUSTER": (0, 1)}, r"has CLUSTER = \(0, 1\)"),
+        ({"SPLIT": -3}, "has SPLIT = -3"),
         ({"SPLIT": 2, "PINGPONG": True}, "SPLIT besides PINGPONG"),
     ],
 )
@@ -406,10 +409,44 @@ def test_tiles_that_cannot_be(change, said):
 
 def test_a_config_that_is_none():
     a = np.zeros((64, 64), F16)
+    matmul: Any = gemm.matmul
     with pytest.raises(LaunchError, match="`STEPS` of `config` is unknown"):
-        gemm.matmul(a, a, config={**SMALL.row(), "STEPS": 3})
+        matmul(a, a, config={**SMALL.row(), "STEPS": 3})
     with pytest.raises(LaunchError, match="`BN` of `config` is missing"):
-        gemm.matmul(a, a, config={"BM": 64})
+        matmul(a, a, config={"BM": 64})
+    with pytest.raises(LaunchError, match="`config` is a str"):
+        matmul(a, a, config="large")
+    for name, value in (("STAGES", "2"), ("GROUP", 2.5), ("SWAP", 1), ("BM", True)):
+        with pytest.raises(LaunchError, match=f"`config` has {name} = "):
+            matmul(a, a, config={**SMALL.row(), name: value})
+    for cluster in (2, (2,), [1, 2, 1], (2, "1"), (True, 1)):
+        with pytest.raises(LaunchError, match="`config` has CLUSTER = ") as refused:
+            matmul(a, a, config={**SMALL.row(), "CLUSTER": cluster})
+        assert "two integers" in str(refused.value)
+
+
+def test_factors_that_are_no_numbers():
+    a, one = np.zeros((64, 64), F16), np.ones(1, F32)
+    matmul: Any = gemm.matmul
+    for given in ({"alpha": "2"}, {"alpha": None}, {"beta": one}, {"alpha": 1j}):
+        (name,) = given
+        with pytest.raises(LaunchError, match=f"`{name}` is .*, and no number"):
+            matmul(a, a, residual=a, **given)
+    for promote in ("128", 128.0, True, -128):
+        with pytest.raises(LaunchError, match="promote="):
+            matmul(a, a, promote=promote)
+    assert matmul(a, a, alpha=np.float32(2), beta=np.int64(3), residual=a).shape == (64, 64)
+
+
+def test_an_operand_that_is_missing_and_a_result_of_two_types():
+    a, out = np.zeros((64, 64), F16), np.zeros((64, 64), F32)
+    matmul: Any = gemm.matmul
+    for given in ((None, a), (a, None)):
+        with pytest.raises(LaunchError, match="is a tensor, and None was given"):
+            matmul(*given)
+    with pytest.raises(ShapeError, match="`out` is f32, and `dtype` is f16"):
+        matmul(a, a, out, dtype=np.float16)
+    assert matmul(a, a, out, dtype=np.float32) is out
 
 
 def test_too_many_stages_are_refused_with_their_bytes():

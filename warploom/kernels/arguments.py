@@ -74,6 +74,19 @@ def require(holds: bool, call: str, message: str, *notes: str, hint: str = "") -
         raise error("T201", f"{call}: {message}", notes=notes, hint=hint)
 
 
+def number(call: str, name: str, given: Any) -> float:
+    """A factor as Python's float; raises LaunchError H021 for what is no number."""
+    if isinstance(given, int | float | np.integer | np.floating):
+        return float(given)
+    hint = "give a number, such as 0.5; an array of one element has `.item()`"
+    raise error("H021", f"{call}: `{name}` is {_shown(given)}, and no number", hint=hint)
+
+
+def _shown(given: Any) -> str:
+    """A value in a message; of an array its type only."""
+    return repr(given) if isinstance(given, str | None) else f"a {type(given).__name__}"
+
+
 def apart(call: str, out: Any, **inputs: Any) -> None:
     """Raises LaunchError H007 where `out` shares memory with an input that other blocks read."""
     forbid_overlap(call, ("out", out), **inputs)

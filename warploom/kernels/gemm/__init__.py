@@ -71,13 +71,16 @@ def matmul(
     LaunchError H021 (an unknown word, a `config` that is none).
     """
     given = {"a": a, "b": b, "out": out, "bias": bias, "residual": residual}
-    views = {name: arrays.read(x, name) for name, x in given.items() if x is not None}
+    views = {name: arrays.read(x, name) for name, x in given.items() if _counts(name, x)}
+    alpha, beta = (arguments.number("matmul", *x) for x in (("alpha", alpha), ("beta", beta)))
     shape = operands.checked(views)
     if out is None:
         element = operands.result_of(views["a"].dtype)
         element = element if dtype is None else operands.result_dtype(dtype)
         out = memory.empty_like(a, shape, element)
         views["out"] = arrays.read(out, "out")
+    elif dtype is not None:
+        operands.check_result("matmul", views["out"], dtype)
     activation = activations.named("matmul", activation)
     for name, scale, extent in (("scale_a", scale_a, shape[-2]), ("scale_b", scale_b, shape[-1])):
         factor, view = operands.scaled(name, scale, extent)
@@ -105,6 +108,11 @@ def matmul(
     return out
 
 
+def _counts(name: str, array: Any) -> bool:
+    """Whether an argument is there, or has to be."""
+    return array is not None or name in ("a", "b")
+
+
 def _scale(factor: float) -> float | None:
     return None if factor == 1.0 else factor
 
@@ -114,7 +122,7 @@ def _promoted(views: Mapping[str, View], promote: int | None) -> int:
     it."""
     if promote is None:
         promote = STEP if views["out"].dtype.bits > 16 else PROMOTE_16
-    if isinstance(promote, bool) or promote < 0 or promote % STEP:
+    if type(promote) is not int or promote < 0 or promote % STEP:
         raise error(
             "H021",
             f"matmul: promote={promote!r}",

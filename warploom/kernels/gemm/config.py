@@ -65,6 +65,20 @@ class Shape:
         return f"{kind}{layout}/{self.out_bytes}/{batch}{self.m}x{self.n}x{self.k}"
 
 
+_WORDS: dict[Any, str] = {
+    int: "an integer",
+    bool: "True or False",
+    tuple[int, int]: "two integers, blocks along the rows and along the columns",
+}
+
+
+def _is_a(value: Any, kind: Any) -> bool:
+    """Whether a field has the type that it is declared with."""
+    if kind != tuple[int, int]:
+        return type(value) is kind
+    return isinstance(value, tuple) and [type(number) for number in value] == [int, int]
+
+
 @dataclass(frozen=True, slots=True)
 class Config:
     """A tile of BM x BN, in steps of BK, STAGES of them in flight, finished in slices of EN columns
@@ -104,12 +118,15 @@ class Config:
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> "Config":
         """The tile of a row of a table."""
-        high, wide = row.get("CLUSTER", (1, 1))
-        return cls(**{**row, "CLUSTER": (high, wide)})
+        cluster = row.get("CLUSTER", (1, 1))
+        return cls(**{**row, "CLUSTER": tuple(cluster) if isinstance(cluster, list) else cluster})
 
     @classmethod
     def given(cls, call: str, tile: "Config | Mapping[str, Any]") -> "Config":
         """A tile that somebody asks for; raises LaunchError H021, ShapeError T201."""
+        if not isinstance(tile, Config | Mapping):
+            hint = "give a `Config`, or a row of `configs/`"
+            raise error("H021", f"{call}: `config` is a {type(tile).__name__}", hint=hint)
         if not isinstance(tile, Config):
             known = [field.name for field in fields(cls)]
             needed = [field.name for field in fields(cls) if field.default is MISSING]
@@ -125,9 +142,16 @@ class Config:
 
     def _check(self, call: str) -> None:
         """What the kernel would refuse with its own words, or divide by."""
-        for name in ("GROUP", "BK", "BN", "EN", "MATH", "STAGES", "SLOTS"):
-            number = getattr(self, name)
-            require(number >= 1, call, f"`config` has {name} = {number}", hint="it is 1 or more")
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not _is_a(value, field.type):
+                hint = f"it is {_WORDS[field.type]}"
+                raise error("H021", f"{call}: `config` has {field.name} = {value!r}", hint=hint)
+        for name in ("GROUP", "BK", "BN", "EN", "MATH", "STAGES", "SLOTS", "CLUSTER", "SPLIT"):
+            value, least = getattr(self, name), 0 if name == "SPLIT" else 1
+            enough = min(value if isinstance(value, tuple) else (value,)) >= least
+            say = f"`config` has {name} = {value}"
+            require(enough, call, say, hint=f"it is {least} or more")
         replicas = 1 if self.PINGPONG else self.MATH
         part, rest = divmod(self.BM, replicas)
         near = max(64, -(-part // 64) * 64) * replicas

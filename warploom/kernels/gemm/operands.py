@@ -77,6 +77,14 @@ def result_dtype(dtype: Any) -> DType:
     return made
 
 
+def check_result(call: str, out: View, dtype: Any) -> None:
+    """Raises ShapeError T202 where a result that is given has another type than is asked for."""
+    wanted = result_dtype(dtype)
+    if out.dtype != wanted:
+        hint = "leave `dtype` out: the result has the type of `out`"
+        raise error("T202", f"{call}: `out` is {out.dtype}, and `dtype` is {wanted}", hint=hint)
+
+
 def scaled(name: str, scale: Any, extent: int) -> tuple[float, View | None]:
     """A factor of an operand: as a number, or as one for each of its `extent` rows or columns (of
     which there may be one, for all). The other is 1 or None.

@@ -46,6 +46,8 @@ def grouped_matmul(a: Any, b: Any, offsets: Any, out: Any = None, *, dtype: Any 
         shape, element = _result({**views, "dtype": dtype})
         out = memory.empty_like(a, shape, element)
     views["out"] = arrays.read(out, "out")
+    if dtype is not None:
+        operands.check_result(_CALL, views["out"], dtype)
     size = _sizes(views, form)
     _check(views, size)
     if form is _COLUMNS:
