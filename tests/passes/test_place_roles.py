@@ -107,6 +107,11 @@ def test_registers_at_entry(threads: int, registers: int) -> None:
         ([("load", 1, 1, 40), ("math", 4, 2, 240)], "B010", "give `math` registers=232"),
         ([("a", 6, 1, 200), ("b", 10, 1, 0)], "B010", "give `a` registers=128"),
         ([("a", 4, 4, 240), ("b", 4, 1, 240)], "B010", "give `a` registers=56"),
+        (
+            [(name, 4, 1, 256) for name in "abc"],
+            "B010",
+            "give every role registers=168 at most",
+        ),
         ([("many", 2, 16, 0)], "B011", "fewer replicas"),
         ([("load", 1, 1, 0), ("math", 4, 8, 0)], "B012", "fewer warps"),
     ],
@@ -122,6 +127,7 @@ def test_the_proposals_fit() -> None:
     assert placed(("load", 1, 1, 40), ("math", 4, 2, 232)).registers == (40, 232, 40)
     assert placed(("a", 6, 1, 128), ("b", 10, 1, 0)).registers == (128, 128)
     assert placed(("a", 4, 4, 56), ("b", 4, 1, 240)).registers == (56, 240)
+    assert placed(*((name, 4, 1, 168) for name in "abc")).registers == (168, 168, 168)
 
 
 def test_a_kernel_without_roles_is_left_alone() -> None:

@@ -219,12 +219,13 @@ def _too_many_registers(split: Split, pools: list[_Pool], entry: int, threads: i
     over = total - pool
     fits = (largest.asked - -(-over // (largest.groups * GROUP * 32))) // _GRANULE * _GRANULE
     name = split.names[largest.roles[0]]
+    spread = f"give every role registers={entry} at most"
     return error(
         "B010",
         f"the roles ask for {total:,} registers, and a block of {threads} threads holds {pool:,}",
         split.loc,
         notes=[*rows, f"at entry every thread has {entry}: {threads} x {entry} = {pool:,}"],
-        hint=f"give `{name}` registers={fits}" if fits >= _LEAST else "use fewer threads",
+        hint=f"give `{name}` registers={fits}" if fits >= _LEAST else spread,
     )
 
 
