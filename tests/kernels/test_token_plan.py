@@ -30,14 +30,13 @@ def test_every_step_has_one_owner(name: str, blocks: int, warps: int) -> None:
     plan = token.make(SHAPES[name], blocks, warps)
     for matrix in (*plan.matrices, plan.head):
         assert matrix.start(0) == 0 and matrix.start(blocks) == matrix.total
-        assert 0 <= matrix.first and matrix.first + matrix.blocks <= blocks
-        starts = np.array([matrix.start(matrix.first + b) for b in range(matrix.blocks + 1)])
+        starts = np.array([matrix.start(b) for b in range(matrix.blocks + 1)])
         sizes = np.diff(starts)
         assert sizes.min() >= 1 and sizes.max() - sizes.min() <= 1
         assert sizes.max() == matrix.longest
         owners = np.repeat(np.arange(matrix.blocks), sizes)
         some = range(0, matrix.total, 1 + matrix.total // 500)
-        assert [matrix.owner(step) - matrix.first for step in some] == owners[:: some.step].tolist()
+        assert [matrix.owner(step) for step in some] == owners[:: some.step].tolist()
         assert matrix.bands * matrix.band_rows >= matrix.rows
         assert matrix.steps * matrix.wide * UNIT == matrix.columns
         assert matrix.high * matrix.wide == warps
@@ -45,28 +44,6 @@ def test_every_step_has_one_owner(name: str, blocks: int, warps: int) -> None:
         bands = owners.reshape(matrix.bands, matrix.steps)
         assert (bands[:, -1] - bands[:, 0]).max() + 1 == matrix.parts
         assert np.diff(bands, axis=1).max(initial=0) <= 1
-
-
-@pytest.mark.parametrize(
-    ("name", "blocks"),
-    [("pythia-2.8b", 132), ("pythia-6.9b", 132), ("pythia-6.9b", 116), ("neox", 2), ("neox", 5)],
-)
-def test_two_matrices_of_one_phase(name: str, blocks: int) -> None:
-    """They have all blocks between them, their inputs are laid out alike, and no share is much
-    longer than one list of both would give (a step in real shapes); the order is the phases'."""
-    shape = SHAPES.get(name, token.Shape(3, 128, 4, 4, 32, 192, 300, 8, parallel=True, gated=False))
-    plan = token.make(shape, blocks, 4 if name == "neox" else 16)
-    qkv, up = plan.qkv, plan.gate_up
-    assert (qkv.first, up.first) == (0, qkv.blocks) and qkv.blocks + up.blocks == blocks
-    assert (qkv.wide, qkv.high, qkv.steps) == (up.wide, up.high, up.steps)
-    assert up.line == qkv.lines
-    even = -(-(qkv.total + up.total) // blocks)
-    assert max(qkv.longest, up.longest) <= (1.4 * even if name == "neox" else even + 1)
-    base = 0
-    for matrix in (qkv, up, plan.down, plan.out):
-        assert matrix.base == base
-        base += matrix.total
-    assert base == plan.layer_steps
 
 
 def test_warps_that_suit_a_model() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from warploom.kernels import arguments
-from warploom.kernels.token.plan import CHUNK, LINE, MOST_TOKENS, Matrix, Plan
+from warploom.kernels.token.plan import CHUNK, LINE, MOST_TOKENS, Matrix, Plan, state_size
 
 Zeros = Callable[[tuple[int, ...], Any], Any]
 
@@ -76,7 +76,7 @@ class Columns:
 class Workspace:
     """What phases leave for each other, and of each round `logits` [rounds · columns, vocabulary]
     and the tokens `chosen` [rounds, columns]. One serves all launches of a plan that have as many
-    columns and rounds, one after the other. `parts` of each matrix: two may have one array."""
+    columns and rounds, one after the other."""
 
     stream: Any
     parts: tuple[Any, ...]
@@ -101,20 +101,13 @@ class Workspace:
         def floats(*sizes: int) -> Any:
             return zeros(sizes, np.float32)
 
-        def parts(*matrices: Matrix) -> Any:
-            most, lines = max(m.parts for m in matrices), sum(m.lines for m in matrices)
-            return floats(most, columns, lines, LINE)
-
-        qkv, out, gate_up, down = plan.matrices
-        if shape.parallel:
-            first = second = parts(qkv, gate_up)
-        else:
-            first, second = parts(qkv), parts(gate_up)
+        def parts(matrix: Matrix) -> Any:
+            return floats(matrix.parts, columns, matrix.bands * matrix.high, LINE)
 
         heads = (columns, chunks, shape.heads)
         return cls(
             stream=floats(2, columns, shape.hidden // LINE, LINE),
-            parts=(first, parts(out), second, parts(down), parts(plan.head)),
+            parts=tuple(parts(matrix) for matrix in (*plan.matrices, plan.head)),
             chunks=(
                 floats(columns, chunks, shape.query // LINE, LINE),
                 floats(*heads),
@@ -126,7 +119,7 @@ class Workspace:
             best=floats(columns, plan.blocks),
             best_at=zeros((columns, plan.blocks), np.int32),
             chosen=zeros((rounds, columns), np.int32),
-            state=zeros((2,), np.int32),
+            state=zeros((state_size(shape.parallel),), np.int32),
         )
 
 

@@ -13,8 +13,8 @@ made:
 | `gate_up` | the stream with `out` added, normalised | gate and up in parts |
 | `down` | silu(gate) · up | its parts |
 
-Where attention and MLP of a layer begin with the same stream, `qkv` and `gate_up` are one phase,
-each on blocks of its own, `down` follows attention without an exchange, and `out` is the last.
+Where attention and MLP of a layer begin with the same stream, the order is another one, and blocks
+go on before the others have done a phase (`device/parallel.py`).
 
 A phase reads only what an earlier exchange made, and writes only what nobody reads before the next
 one: each result has a tensor of its own, and the stream two, used in turn.
@@ -24,13 +24,13 @@ import warploom as wl
 from warploom.kernels.token.device.attention import Caches, Heads, Places, room_of
 from warploom.kernels.token.device.head import Head
 from warploom.kernels.token.device.inputs import Norm
+from warploom.kernels.token.device.parallel import layers_before, layers_left, parallel_phases
 from warploom.kernels.token.device.phases import (
     Matrices,
     Work,
     attention_phases,
     feed_forward_phases,
     head_phases,
-    parallel_phases,
 )
 from warploom.kernels.token.device.stream import Steps
 from warploom.kernels.token.device.team import Team
@@ -42,8 +42,8 @@ def steps_of(NUMBERS):
     """A matrix out of `plan.Matrix.constants`."""
     if NUMBERS is None:
         return None
-    N, K, HIGH, WIDE, FIRST, BLOCKS, BASE, PARTS, BEFORE = NUMBERS
-    return Steps(N, K, HIGH, WIDE, FIRST, BLOCKS, BASE, PARTS, BEFORE)
+    N, K, HIGH, WIDE, BLOCKS, BASE, PARTS = NUMBERS
+    return Steps(N, K, HIGH, WIDE, BLOCKS, BASE, PARTS)
 
 
 @wl.function
@@ -150,6 +150,7 @@ def token(
     BATCH: wl.const = 1,
     DIRECT: wl.const = False,
     REDUCED: wl.const = False,
+    HELD: wl.const = False,
 ):
     """ROUNDS tokens of each of TOKENS columns: column t goes on from `ids[t]` at `positions[t]` of
     the sequence `sequences[t]`. Each round chooses the token with the largest logit and notes it
@@ -184,11 +185,11 @@ def token(
             work = Work(
                 *(team, matrices, ring, vectors, embedding, tokens),
                 *(Norm(norms, norm_biases, eps, matrices.qkv.K), stream),
-                *(qkv_parts, out_parts, qkv_parts if PARALLEL else gate_up_parts),
-                *(down_parts, up, mixed),
-                *(out_bias, up_bias, down_bias, REDUCED, GATED),
+                *(qkv_parts, out_parts, gate_up_parts, down_parts, up, mixed),
+                *(out_bias, up_bias, down_bias, REDUCED, HELD, GATED),
             )
             count, turn = team.first_count(), 0
+            layers = layers_before(team) if PARALLEL else 0
             begun(team, tokens, ids)
             for round in wl.range(0, ROUNDS):
                 where = Places(places, positions, sequences, round, TOKENS)
@@ -203,7 +204,8 @@ def token(
                 for layer in wl.range(0, LAYERS):
                     heads = heads.replace(layer=layer)
                     if PARALLEL:
-                        count, turn = parallel_phases(work, heads, layer, count, turn)
+                        done = layers + round * LAYERS + layer + 1
+                        count, turn = parallel_phases(work, heads, layer, done, count, turn)
                     else:
                         count, turn = attention_phases(work, heads, layer, count, turn)
                         count, turn = feed_forward_phases(work, layer, count, turn)
@@ -215,3 +217,5 @@ def token(
             if HEAD is not None:
                 left(team, tokens, ids, positions, ROUNDS)
             team.finish(count)
+            if PARALLEL:
+                layers_left(team, layers + ROUNDS * LAYERS)

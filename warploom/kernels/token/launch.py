@@ -7,7 +7,7 @@ import numpy as np
 from warploom.base.dtypes import bf16
 from warploom.kernels.token import arrays, kernel
 from warploom.kernels.token.arrays import Cache, Columns, Weights, Workspace
-from warploom.kernels.token.plan import LINE, MERGED, REDUCED, Plan, Shape, make
+from warploom.kernels.token.plan import LINE, MERGED, Plan, Shape, make
 
 
 def decode(
@@ -95,7 +95,8 @@ def call(
         PAGE=cache.page,
         SHARES=plan.shares(columns.count, chunks),
         BATCH=min(chunks, MERGED),
-        REDUCED=columns.count >= REDUCED,
+        REDUCED=plan.is_reduced(columns.count),
+        HELD=plan.is_held(columns.count),
         DIRECT=plan.is_direct(columns.count, chunks),
         **constants(plan, head),
     )

@@ -4,13 +4,12 @@ A *unit* is 16 rows × UNIT columns, what one warp multiplies at a time. A *step
 each of WARPS warps: HIGH units one below the other, WIDE beside each other. A *band* is the rows of
 a step over all columns, STEPS steps. A matrix is its bands one after the other; its steps are dealt
 to the blocks in equal shares, so a band may be the work of several blocks, and then has as many
-*parts*, which who reads the result adds up in the order of the blocks. Two matrices that are
-multiplied in one phase are dealt to blocks of their own, so that a block needs one input.
+*parts*, which who reads the result adds up in the order of the blocks.
 
 Numbers only: knows no arrays and no kernel.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -34,6 +33,8 @@ SUMMED_IN_FLIGHT = 4
 """The same where parts have been added up."""
 REDUCED = 3
 """From so many columns on, parts are added up once for all blocks."""
+MOST_HELD = 6
+"""Most spans of a source that a warp holds in registers."""
 CHUNK = 256
 """Keys that attention takes at a time, whatever the batch."""
 PACED, COPIES = 6, 1
@@ -53,6 +54,17 @@ _HEADS_COLUMNS = 128  # of the query heads that a warp attends with at a time
 # Registers that bringing weights takes, and from how many warps on the others want the rest.
 _FEW, _MANY_WARPS = 24, 16
 _FILLING = 0.03  # of the weights: what rows of zeros may cost before fewer warps are taken
+
+
+COUNTERS = 4
+"""Counters of what blocks have done and go on from without waiting: `device/parallel.py`."""
+APART = 32
+"""Numbers between two counters, so that each has a line of the cache."""
+
+
+def state_size(parallel: bool) -> int:
+    """Numbers that launches hand on: a counter and its start; the same of `COUNTERS`."""
+    return APART * (1 + COUNTERS) if parallel else 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +107,6 @@ class Matrix:
     blocks: int
     base: int
     """The first of its steps among those of a layer."""
-    first: int = 0
-    """The first of its blocks."""
-    line: int = 0
-    """Lines of results that stand before its own where two matrices leave them in one array."""
 
     @property
     def band_rows(self) -> int:
@@ -122,11 +130,11 @@ class Matrix:
 
     def start(self, block: int) -> int:
         """The first step of a block's share."""
-        return min(max(block - self.first, 0), self.blocks) * self.total // self.blocks
+        return min(block, self.blocks) * self.total // self.blocks
 
     def owner(self, step: int) -> int:
         """The block that has a step."""
-        return self.first + ((step + 1) * self.blocks - 1) // self.total
+        return ((step + 1) * self.blocks - 1) // self.total
 
     @property
     def longest(self) -> int:
@@ -136,15 +144,10 @@ class Matrix:
     @property
     def parts(self) -> int:
         """Most blocks that share a band."""
-        begin = np.arange(self.bands) * self.steps
-        first, last = begin + 1, begin + self.steps
-        owners = [(step * self.blocks - 1) // self.total for step in (first, last)]
+        first = np.arange(self.bands) * self.steps
+        last = first + self.steps - 1
+        owners = [((step + 1) * self.blocks - 1) // self.total for step in (first, last)]
         return int((owners[1] - owners[0]).max()) + 1
-
-    @property
-    def lines(self) -> int:
-        """Lines of results, those of the last band's rows of zeros with them."""
-        return self.bands * self.high
 
     @property
     def held_steps(self) -> int:
@@ -154,8 +157,7 @@ class Matrix:
     @property
     def constants(self) -> tuple[int, ...]:
         """What the kernel is told of it."""
-        sizes = (self.rows, self.columns, self.high, self.wide)
-        return (*sizes, self.first, self.blocks, self.base, self.parts, self.line)
+        return (self.rows, self.columns, self.high, self.wide, self.blocks, self.base, self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +215,21 @@ class Plan:
         costs less than one more exchange."""
         return columns * chunks <= MERGED
 
+    def is_held(self, columns: int) -> bool:
+        """Whether the registers of a block's warps hold a source that is to be normalised."""
+        spans = max(m.columns // min(SPAN, m.wide * UNIT) for m in self._normed)
+        return columns < REDUCED and columns * spans <= MOST_HELD * self.warps
+
+    def is_reduced(self, columns: int) -> bool:
+        """Whether parts are added up once for all blocks. Who makes two matrices' inputs of one
+        source holds it, or reads it twice, but not in parts."""
+        return columns >= REDUCED or (self.shape.parallel and not self.is_held(columns))
+
+    @property
+    def _normed(self) -> tuple[Matrix, ...]:
+        """What is multiplied with a normalised source."""
+        return (self.qkv, self.gate_up, self.head)
+
     @property
     def registers(self) -> tuple[int, int]:
         """Registers a thread of the two roles; 0 where nobody has to give up any."""
@@ -253,8 +270,7 @@ class Plan:
     def stats(self) -> int:
         """Numbers about all tokens that warps leave for each other: two a span or a warp."""
         group = self.shape.heads // self.shape.kv_heads
-        normed = (self.qkv, self.gate_up, self.head)
-        spans = max(m.columns // min(SPAN, m.wide * UNIT) for m in normed)
+        spans = max(m.columns // min(SPAN, m.wide * UNIT) for m in self._normed)
         return 2 * max(MOST_TOKENS * spans, group * self.warps)
 
 
@@ -262,13 +278,6 @@ def make(shape: Shape, blocks: int, warps: int = 0) -> Plan:
     """The plan of a model; 0 multiplying warps: as many as suit it. Raises ShapeError T201 where a
     size does not fit the kernel's rules."""
     _check(shape)
-    arguments.require(
-        blocks > 1 or not shape.parallel,
-        "token",
-        "one block for a model whose attention and MLP begin with the same stream",
-        "what both are multiplied with first goes to blocks of their own",
-        hint="use at least two blocks",
-    )
     warps = warps or _warps(shape, blocks)
     plan = Plan(shape, blocks, warps, *_matrices(shape, blocks, warps))
     arguments.require(
@@ -301,41 +310,19 @@ def _matrices(shape: Shape, blocks: int, warps: int) -> list[Matrix]:
         "gate_up": ((2 if shape.gated else 1) * shape.feed_forward, shape.hidden),
         "down": (shape.hidden, shape.feed_forward),
     }
-    order, dealt = tuple(sizes), {}
-    if shape.parallel:
-        # One phase has two matrices, and `down` stands behind attention: its input is there, and
-        # what blocks lose by unequal shares of attention its stream makes good.
-        order = ("qkv", "gate_up", "down", "out")
-        count = _even(sizes["qkv"][0], sizes["gate_up"][0], blocks)
-        dealt = {"qkv": (0, count), "gate_up": (count, blocks - count)}
-    # What is filled for either of them is laid out alike.
-    shared = [_matrix(*sizes[name], count, warps, 0).wide for name, (_, count) in dealt.items()]
     base, made = 0, {}
-    for name in order:
-        first, count = dealt.get(name, (0, blocks))
-        widest = min(shared) if name in dealt else _WIDEST
-        found = _matrix(*sizes[name], count, warps, base, widest)
-        made[name] = replace(found, first=first)
-        base += found.total
-    if shape.parallel:
-        made["gate_up"] = replace(made["gate_up"], line=made["qkv"].lines)
+    for name in ("qkv", "gate_up", "down", "out") if shape.parallel else sizes:
+        made[name] = _matrix(*sizes[name], blocks, warps, base)
+        base += made[name].total
     head = _matrix(shape.vocabulary, shape.hidden, blocks, warps, shape.layers * base)
     return [*(made[name] for name in sizes), head]
 
 
-def _even(rows: int, others: int, blocks: int) -> int:
-    """How many blocks `rows` of two matrices of the same columns get, so that the largest share of
-    a block is as small as can be."""
-    return min(range(1, blocks), key=lambda count: max(rows / count, others / (blocks - count)))
-
-
-def _matrix(
-    rows: int, columns: int, blocks: int, warps: int, base: int, widest: int = _WIDEST
-) -> Matrix:
+def _matrix(rows: int, columns: int, blocks: int, warps: int, base: int) -> Matrix:
     """As many units beside each other as the columns and the memory of a block allow: a band then
     has few rows, so few blocks share it, and its sums come together in shared memory. But the
     columns that a block needs are more."""
-    wide = widest
+    wide = _WIDEST
     while wide > 1:
         made = _split(rows, columns, blocks, warps, base, wide)
         if made is not None and made.held_steps * wide * UNIT <= _HELD:

@@ -69,8 +69,9 @@ def forward(model: Model, ids: Any, short: bool = False) -> Result:
         x: np.ndarray, weight: np.ndarray, shift: np.ndarray | None, matrix: np.ndarray
     ) -> np.ndarray:
         """A matrix times what a norm gives. With numbers of bf16 and no mean taken away, the kernel
-        multiplies the root into the sums."""
-        if not short or shift is not None or dtype.name != "bfloat16":
+        multiplies the root into the sums, unless two matrices share the source."""
+        at_once = shift is None and dtype.name == "bfloat16"
+        if not short or not at_once or (shape.parallel and matrix is not model.head):
             return times(_normed(x, weight, model.eps, shift), matrix)
         return times(x * weight, matrix) * _root(x, model.eps)
 

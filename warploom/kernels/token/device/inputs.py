@@ -7,7 +7,7 @@ import warploom as wl
 from warploom.kernels.activation.kernel import gelu_by_erf, silu
 from warploom.kernels.norm.kernel import inverse_root
 from warploom.kernels.token.device.stream import keep, summed, summed_lines
-from warploom.kernels.token.plan import IN_FLIGHT, LINE, MOST_TOKENS, UNIT_LINES
+from warploom.kernels.token.plan import LINE, MOST_TOKENS, UNIT_LINES
 
 
 @wl.struct
@@ -240,46 +240,73 @@ def keep_if_needed(team, vectors, matrix, line, t, values):
         keep(vectors, team.TOKENS, line, t, values)
 
 
-@wl.function
-def filled_exactly(team, vectors, matrix, source, norm, row, kept, half):
-    """`statistics` and `filled` with one reading of the source, where each warp can hold its spans
-    (`can_be_held`) until the sums of all are known. As exact as with two."""
-    LINES, TOKENS, WARPS = matrix.lines(), team.TOKENS, team.WARPS
-    SPANS = matrix.K // LINE // LINES
-    HELD = -(-SPANS * TOKENS // WARPS)
-    # Another warp's spans at each norm: ptxas would keep addresses that stay the same for all
-    # layers, more than there are registers.
-    mine = (team.r + row) % WARPS
-    values, weights, biases = [], [], []
-    for k in wl.unroll(HELD):
-        j = wl.minimum(mine + k * WARPS, SPANS * TOKENS - 1)
-        line = j // TOKENS * LINES
-        values = values + [source.at(j % TOKENS, line, LINES)]
-        weights = weights + [norm.weights(row, line, LINES)]
-        biases = biases + [norm.biases(row, line, LINES)]
-    for k in wl.unroll(HELD):
-        j = mine + k * WARPS
-        if j < SPANS * TOKENS:
-            keep_share(team, kept, half, j % TOKENS, j // TOKENS, values[k])
-            norm.note(team, j % TOKENS, j // TOKENS, SPANS, values[k])
-    team.meet()
-    mean, root = norm.mean(team, 0, SPANS), norm.root(team, 0, SPANS)
-    for k in wl.unroll(HELD):
-        j = mine + k * WARPS
-        if j < SPANS * TOKENS:
-            t, line = j % TOKENS, j // TOKENS * LINES
-            if TOKENS > 1:
-                mean, root = norm.mean(team, t, SPANS), norm.root(team, t, SPANS)
-            value = norm.applied(values[k], mean, root, weights[k], biases[k])
-            keep_if_needed(team, vectors, matrix, line, t, value)
-    team.meet()
+@wl.struct
+class Held:
+    """A source of which each warp holds its spans, from number `first` on, until the sums of all
+    are known: it is read once, and normalised as exactly as if it were read twice. Where
+    `plan.Plan.is_held` says so, registers suffice."""
 
+    team: object
+    matrix: object
+    norm: object
+    first: int
 
-@wl.function
-def can_be_held(team, matrix):
-    """Whether the registers of a block's warps hold a whole source."""
-    SPANS = matrix.K // LINE // matrix.lines()
-    return SPANS * team.TOKENS <= IN_FLIGHT * team.WARPS
+    def lines(self):
+        return self.matrix.lines()
+
+    def spans(self):
+        return self.norm.H // (LINE * self.lines())
+
+    def count(self):
+        """Spans of a warp."""
+        return -(-self.spans() * self.team.TOKENS // self.team.WARPS)
+
+    def number(self, k):
+        """Of the warp's span k, among those of all tokens; it may be one too many."""
+        return self.first + k * self.team.WARPS
+
+    def place(self, k):
+        """Token and first line of span k."""
+        j = wl.minimum(self.number(k), self.spans() * self.team.TOKENS - 1)
+        return j % self.team.TOKENS, j // self.team.TOKENS * self.lines()
+
+    def values(self, source):
+        values = []
+        for k in wl.unroll(self.count()):
+            t, line = self.place(k)
+            values = values + [source.at(t, line, self.lines())]
+        return values
+
+    def norms(self, row):
+        """Weights and biases of a norm for these spans."""
+        weights, biases = [], []
+        for k in wl.unroll(self.count()):
+            _, line = self.place(k)
+            weights = weights + [self.norm.weights(row, line, self.lines())]
+            biases = biases + [self.norm.biases(row, line, self.lines())]
+        return weights, biases
+
+    def note(self, values, kept, half):
+        """`statistics` of what all warps hold."""
+        for k in wl.unroll(self.count()):
+            if self.number(k) < self.spans() * self.team.TOKENS:
+                t, line = self.place(k)
+                keep_share(self.team, kept, half, t, line // self.lines(), values[k])
+                self.norm.note(self.team, t, line // self.lines(), self.spans(), values[k])
+        self.team.meet()
+
+    def fill(self, vectors, matrix, values, weights, biases):
+        """`filled` with what a norm makes of it, after `note`."""
+        team, norm = self.team, self.norm
+        mean, root = norm.mean(team, 0, self.spans()), norm.root(team, 0, self.spans())
+        for k in wl.unroll(self.count()):
+            if self.number(k) < self.spans() * team.TOKENS:
+                t, line = self.place(k)
+                if team.TOKENS > 1:
+                    mean, root = norm.mean(team, t, self.spans()), norm.root(team, t, self.spans())
+                value = norm.applied(values[k], mean, root, weights[k], biases[k])
+                keep_if_needed(team, vectors, matrix, line, t, value)
+        team.meet()
 
 
 @wl.function

@@ -10,17 +10,16 @@ from warploom.kernels.token.device.inputs import (
     Curved,
     Embedded,
     Gated,
+    Held,
     Normed,
     Plain,
     Results,
-    can_be_held,
     filled,
-    filled_exactly,
     filled_once,
     statistics,
     summed_up,
 )
-from warploom.kernels.token.device.stream import Beside, multiplied, streamed
+from warploom.kernels.token.device.stream import multiplied, streamed
 from warploom.kernels.token.plan import IN_FLIGHT, LINE, SUMMED_IN_FLIGHT
 
 
@@ -40,19 +39,11 @@ class Matrices:
     def bring(self, ring, layer, block):
         """This block's steps of one layer, in the order of its phases."""
         base = layer * self.LAYER_STEPS
+        matrices = [self.qkv, self.out, self.gate_up, self.down]
         if self.PARALLEL:
-            matrices = [self.first(), self.down, self.out]
-        else:
-            matrices = [self.qkv, self.out, self.gate_up, self.down]
+            matrices = [self.qkv, self.gate_up, self.down, self.out]
         for matrix in matrices:
             streamed(ring, self.packed, base + matrix.BASE, matrix, block)
-
-    def first(self):
-        """With what a layer begins."""
-        qkv = self.qkv
-        if self.PARALLEL:
-            return Beside(qkv, self.gate_up, qkv.K, qkv.HIGH, qkv.WIDE, qkv.BASE)
-        return qkv
 
     def bring_head(self, ring, block):
         streamed(ring, self.packed, self.head.BASE, self.head, block)
@@ -64,7 +55,7 @@ class Work:
 
     With `matrices.PARALLEL` attention and MLP of a layer begin with the same stream, and both are
     added at its end. The stream then stands in its two halves in turn, a layer each; else in the
-    first before attention and in the second after it.
+    first before attention and in the second after it. HELD: see `inputs.Held`.
     """
 
     team: object
@@ -85,6 +76,7 @@ class Work:
     up_bias: object
     down_bias: object
     REDUCED: wl.const
+    HELD: wl.const
     GATED: wl.const
 
     def multiply(self, matrix, source, out, count, turn):
@@ -123,8 +115,14 @@ class Work:
         if self.once():
             SPANS = self.spans()
             filled_once(team, self.vectors, matrix, source, norm, row, kept, half, SPANS)
-        elif can_be_held(team, matrix):
-            filled_exactly(team, self.vectors, matrix, source, norm, row, kept, half)
+        elif self.HELD:
+            # Another warp's spans at each norm: ptxas would keep addresses that stay the same for
+            # all layers, more than there are registers.
+            held = Held(team, matrix, norm, (team.r + row) % team.WARPS)
+            values = held.values(source)
+            weights, biases = held.norms(row)
+            held.note(values, kept, half)
+            held.fill(self.vectors, matrix, values, weights, biases)
         else:
             LINES = matrix.lines()
             statistics(team, source, norm, LINES, kept, half)
@@ -155,17 +153,6 @@ class Work:
             return Added(self.stream, self.half(layer + 1), attention, mlp)
         return Added(self.stream, 1, mlp, None)
 
-    def begin_layer(self, matrix, layer, row, count):
-        """Fill the vectors with the stream as it stands before a layer, normalised by a row of the
-        norms, and keep it in its half."""
-        half = self.half(layer)
-        if layer == 0:
-            source = Embedded(self.embedding, self.tokens)
-            self.fill_normed(matrix, source, row, self.stream, half)
-        else:
-            count = self.begin_normed(matrix, self.before(layer), row, self.stream, half, count)
-        return count
-
     def activated(self, layer):
         """What `down` is multiplied with."""
         results = Results(self.gate_up, self.matrices.gate_up, self.up_bias, layer)
@@ -179,8 +166,13 @@ class Work:
 @wl.function
 def attention_phases(work, heads, layer, count, turn):
     """Projection, attention, projection."""
-    team, matrices = work.team, work.matrices
-    count = work.begin_layer(matrices.qkv, layer, 2 * layer, count)
+    team, matrices, half = work.team, work.matrices, work.half(layer)
+    if layer == 0:
+        source = Embedded(work.embedding, work.tokens)
+        work.fill_normed(matrices.qkv, source, 0, work.stream, half)
+    else:
+        source = work.before(layer)
+        count = work.begin_normed(matrices.qkv, source, 2 * layer, work.stream, half, count)
     count, turn = work.multiply_normed(matrices.qkv, work.qkv, count, turn)
     attended(heads)
     count = team.exchange(count)
@@ -202,29 +194,6 @@ def feed_forward_phases(work, layer, count, turn):
         LINES = matrices.down.lines()
         source, count = work.reduced(source, LINES, matrices.down.K, work.up, 0, count)
     return work.multiply(matrices.down, source, work.down, count, turn)
-
-
-@wl.function
-def parallel_phases(work, heads, layer, count, turn):
-    """A layer whose attention and MLP begin with the same stream: each block has steps of the one
-    or of the other first matrix. Then attention, with no exchange before `down` unless something is
-    made once for all blocks; its projection last."""
-    team, matrices = work.team, work.matrices
-    first, down = matrices.first(), matrices.down
-    row = 2 * layer + wl.where(team.b < matrices.gate_up.FIRST, 0, 1)
-    count = work.begin_layer(first, layer, row, count)
-    count, turn = work.multiply_normed(first, work.qkv, count, turn)
-    source = work.activated(layer)
-    if work.REDUCED:
-        summed_up(team, source, down.lines(), down.K // LINE, work.up, 0)
-        source = Added(work.up, 0, None, None)
-    attended(heads)
-    if work.REDUCED or not heads.DIRECT:
-        count = team.exchange(count)
-    if not heads.DIRECT:
-        chunks_merged(heads, work.mixed)
-    count, turn = work.multiply(down, source, work.down, count, turn)
-    return work.multiply(matrices.out, work.mixed_values(heads), work.out, count, turn)
 
 
 @wl.function

@@ -28,31 +28,24 @@ class Steps:
     K: wl.const
     HIGH: wl.const
     WIDE: wl.const
-    FIRST: wl.const
     BLOCKS: wl.const
     BASE: wl.const
     PARTS: wl.const
-    BEFORE: wl.const
 
     def in_band(self):
         """Steps of a band."""
         return self.K // (self.WIDE * UNIT)
 
-    def bands(self):
-        return -(-self.N // (ROWS * self.HIGH))
-
     def total(self):
-        return self.bands() * self.in_band()
+        return -(-self.N // (ROWS * self.HIGH)) * self.in_band()
 
     def start(self, block):
         """The first step of a block's share."""
-        if self.FIRST > 0:
-            block = wl.maximum(block - self.FIRST, 0)
         return wl.minimum(block, self.BLOCKS) * self.total() // self.BLOCKS
 
     def owner(self, step):
         """The block that has a step."""
-        return self.FIRST + ((step + 1) * self.BLOCKS - 1) // self.total()
+        return ((step + 1) * self.BLOCKS - 1) // self.total()
 
     def first_owner(self, band):
         return self.owner(band * self.in_band())
@@ -67,35 +60,6 @@ class Steps:
     def longest(self):
         """Steps whose columns a block holds at most."""
         return min(-(-self.total() // self.BLOCKS), self.in_band())
-
-
-@wl.struct
-class Beside:
-    """Two matrices with the same columns, one below the other, dealt to blocks of their own."""
-
-    one: object
-    other: object
-    K: wl.const
-    HIGH: wl.const
-    WIDE: wl.const
-    BASE: wl.const
-
-    def in_band(self):
-        return self.one.in_band()
-
-    def start(self, block):
-        return self.one.start(block) + self.other.start(block)
-
-    def first_owner(self, band):
-        BANDS = self.one.bands()
-        owner = self.other.first_owner(wl.maximum(band - BANDS, 0))
-        return wl.where(band < BANDS, self.one.first_owner(band), owner)
-
-    def lines(self):
-        return self.one.lines()
-
-    def longest(self):
-        return max(self.one.longest(), self.other.longest())
 
 
 @wl.function
@@ -186,17 +150,15 @@ def put_sums(team, acc, matrix, band, out, turn, SCALED):
 def summed(parts, matrix, t, rows):
     """Results of a matrix for token t: its parts, added in the order of the blocks. Where a band
     has fewer, the others are zeros, which nobody writes."""
-    line = rows // LINE + matrix.BEFORE
-    total = wl.gather(parts, (0, t, line, rows % LINE))
+    total = wl.gather(parts, (0, t, rows // LINE, rows % LINE))
     for p in wl.unroll(1, matrix.PARTS):
-        total = total + wl.gather(parts, (p, t, line, rows % LINE))
+        total = total + wl.gather(parts, (p, t, rows // LINE, rows % LINE))
     return total
 
 
 @wl.function
 def summed_lines(parts, matrix, t, line, LINES):
     """As `summed`: lines of 16 results, of shape (LINES, 16)."""
-    line = line + matrix.BEFORE
     total = wl.load(parts[0, t, wl.ds(line, LINES), wl.ds(0, LINE)])
     for p in wl.unroll(1, matrix.PARTS):
         total = total + wl.load(parts[p, t, wl.ds(line, LINES), wl.ds(0, LINE)])
