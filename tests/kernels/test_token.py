@@ -225,8 +225,8 @@ def test_neox(device) -> None:
     [(1, 64), (2, 64), (1, 2560), pytest.param(3, 64, marks=pytest.mark.slow), (3, 1024)],
 )
 def test_neox_in_its_phases(device, columns: int, context: int) -> None:
-    """Parts added up by who needs them or once for all, chunks of heads merged likewise; a source
-    that registers hold, and one that they do not. The rows of a prompt's last piece."""
+    """Parts added up by who needs them or once for all, chunks of heads merged likewise. Rows of
+    the last piece of a prompt."""
     made, ids = FAMILIES["neox"](), some(20 + columns)
     run = machine(device, made, context=context).holding([ids[:20]])
     logits, _ = run.run(ids[20:], list(range(20, 20 + columns)), [0] * columns)
@@ -234,6 +234,21 @@ def test_neox_in_its_phases(device, columns: int, context: int) -> None:
     assert run.plan.is_direct(columns, -(-context // 256)) == (context == 64)
     for row in range(columns):
         assert error(logits[row], expected[row]) < NEAR
+
+
+def test_neox_after_other_launches(device) -> None:
+    """Counters go on from launch to launch, with or without a head, on one block or more than a
+    matrix has steps."""
+    made, ids = FAMILIES["neox"](), some(23)
+    for blocks in (1, 40):
+        run = machine(device, made, blocks=blocks).holding([ids[:20]])
+        run.run(ids[20:21], [20], [0], head=False)
+        run.run(ids[21:22], [21], [0])
+        logits, _ = run.run(ids[22:], [22], [0])
+        assert error(logits[0], forward(made, ids, short=True).logits[-1]) < NEAR
+        state = device.get(run.works[1].state)
+        assert state[2] == 3 * made.shape.layers
+        assert state[32:128:32].tolist() == [blocks * state[2]] * 3
 
 
 @pytest.mark.parametrize("mean", [0.0, 300.0])
@@ -321,9 +336,6 @@ def test_refused(golden: Golden) -> None:
         with pytest.raises(ShapeError) as refused:
             token.make(shape, 5)
         texts.append(str(refused.value))
-    with pytest.raises(ShapeError) as refused:
-        token.make(NEOX, 1)
-    texts.append(str(refused.value))
     with pytest.raises(ShapeError) as refused:
         token.make(replace(SMALL, hidden=8192), 1)
     texts.append(str(refused.value))

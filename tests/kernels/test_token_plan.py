@@ -1,5 +1,7 @@
 """Plans: every step has one owner, shares are even, what a block holds fits; the packed order."""
 
+from dataclasses import replace
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -44,6 +46,33 @@ def test_every_step_has_one_owner(name: str, blocks: int, warps: int) -> None:
         bands = owners.reshape(matrix.bands, matrix.steps)
         assert (bands[:, -1] - bands[:, 0]).max() + 1 == matrix.parts
         assert np.diff(bands, axis=1).max(initial=0) <= 1
+
+
+@pytest.mark.parametrize("name", ["llama-3.1-8b", "pythia-2.8b", "pythia-6.9b"])
+def test_the_order_of_the_stream(name: str) -> None:
+    """That of the phases; what is made of the same spans is laid out alike."""
+    plan = token.make(SHAPES[name], 132)
+    order = (plan.qkv, plan.out, plan.gate_up, plan.down)
+    if plan.shape.parallel:
+        order = (plan.qkv, plan.gate_up, plan.down, plan.out)
+        assert plan.qkv.wide == plan.gate_up.wide
+    base = 0
+    for matrix in order:
+        assert matrix.base == base
+        base += matrix.total
+    assert base == plan.layer_steps
+
+
+def test_a_source_is_held_or_added_up_once() -> None:
+    """One column, and two where registers suffice."""
+    plan = token.make(SHAPES["pythia-6.9b"], 132)
+    assert [plan.is_held(n) for n in (1, 2, 3)] == [True, True, False]
+    assert [plan.is_reduced(n) for n in (1, 2, 3)] == [False, False, True]
+    few = token.make(SHAPES["pythia-2.8b"], 132, 4)
+    assert [few.is_held(n) for n in (1, 2)] == [True, False]
+    assert [few.is_reduced(n) for n in (1, 2)] == [False, True]
+    other = token.make(replace(few.shape, parallel=False), 132, 4)
+    assert [other.is_reduced(n) for n in (1, 2, 3)] == [False, False, True]
 
 
 def test_warps_that_suit_a_model() -> None:

@@ -310,19 +310,27 @@ def _matrices(shape: Shape, blocks: int, warps: int) -> list[Matrix]:
         "gate_up": ((2 if shape.gated else 1) * shape.feed_forward, shape.hidden),
         "down": (shape.hidden, shape.feed_forward),
     }
+    order, widest = tuple(sizes), dict.fromkeys(sizes, _WIDEST)
+    if shape.parallel:
+        # As a block goes through a layer. Its first two inputs are made of the same spans.
+        order = ("qkv", "gate_up", "down", "out")
+        shared = [_matrix(*sizes[name], blocks, warps, 0).wide for name in order[:2]]
+        widest |= dict.fromkeys(order[:2], min(shared))
     base, made = 0, {}
-    for name in ("qkv", "gate_up", "down", "out") if shape.parallel else sizes:
-        made[name] = _matrix(*sizes[name], blocks, warps, base)
+    for name in order:
+        made[name] = _matrix(*sizes[name], blocks, warps, base, widest[name])
         base += made[name].total
     head = _matrix(shape.vocabulary, shape.hidden, blocks, warps, shape.layers * base)
     return [*(made[name] for name in sizes), head]
 
 
-def _matrix(rows: int, columns: int, blocks: int, warps: int, base: int) -> Matrix:
+def _matrix(
+    rows: int, columns: int, blocks: int, warps: int, base: int, widest: int = _WIDEST
+) -> Matrix:
     """As many units beside each other as the columns and the memory of a block allow: a band then
     has few rows, so few blocks share it, and its sums come together in shared memory. But the
     columns that a block needs are more."""
-    wide = _WIDEST
+    wide = widest
     while wide > 1:
         made = _split(rows, columns, blocks, warps, base, wide)
         if made is not None and made.held_steps * wide * UNIT <= _HELD:
