@@ -52,7 +52,7 @@ _MEMORY = 227 * 1024 - 1024
 _RING = 192 * 1024
 _HEADS_COLUMNS = 128  # of the query heads that a warp attends with at a time
 # Registers that bringing weights takes, and from how many warps on the others want the rest.
-_FEW, _MANY_WARPS = 24, 16
+_FEW, _MANY_WARPS = 32, 16
 _FILLING = 0.03  # of the weights: what rows of zeros may cost before fewer warps are taken
 
 

@@ -42,11 +42,14 @@ class Matrices:
         matrices = [self.qkv, self.out, self.gate_up, self.down]
         if self.PARALLEL:
             matrices = [self.qkv, self.gate_up, self.down, self.out]
-        for matrix in matrices:
-            streamed(ring, self.packed, base + matrix.BASE, matrix, block)
+        for k in wl.unroll(len(matrices)):
+            # Nothing is waited for between the first two matrices of a parallel layer.
+            IS_PACED = not (self.PARALLEL and k == 1)
+            base_of = base + matrices[k].BASE
+            streamed(ring, self.packed, base_of, matrices[k], block, IS_PACED)
 
     def bring_head(self, ring, block):
-        streamed(ring, self.packed, self.head.BASE, self.head, block)
+        streamed(ring, self.packed, self.head.BASE, self.head, block, True)
 
 
 @wl.struct

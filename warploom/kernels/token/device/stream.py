@@ -63,10 +63,11 @@ class Steps:
 
 
 @wl.function
-def streamed(ring, packed, first, matrix, block):
-    """Bring this block's steps of a matrix, whose first step is row `first` of `packed`."""
+def streamed(ring, packed, first, matrix, block, IS_PACED):
+    """Bring this block's steps of a matrix, whose first step is row `first` of `packed`; IS_PACED:
+    the first ones one after the other."""
     start, end = matrix.start(block), matrix.start(block + 1)
-    paced = wl.minimum(start + PACED, end)
+    paced = wl.minimum(start + PACED, end) if IS_PACED else start
     for step in wl.range(start, paced):
         step_brought(ring.put(in_flight=COPIES), packed, first + step)
     for step in wl.range(paced, end):
