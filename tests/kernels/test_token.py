@@ -337,6 +337,6 @@ def test_refused(golden: Golden) -> None:
             token.make(shape, 5)
         texts.append(str(refused.value))
     with pytest.raises(ShapeError) as refused:
-        token.make(replace(SMALL, hidden=8192), 1)
+        token.make(replace(SMALL, hidden=16384), 1)
     texts.append(str(refused.value))
     golden("\n\n".join(texts))

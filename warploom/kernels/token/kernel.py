@@ -172,7 +172,7 @@ def token(
     sums = wl.shared((2 * WARPS * 32, 4), wl.f32, swizzle=0)
     ats = sums.reinterpret(wl.i32)
     stats = wl.shared((STATS,), wl.f32)
-    roots = wl.shared((MOST_TOKENS,), wl.f32)
+    roots = wl.shared((2 * MOST_TOKENS,), wl.f32)
     places = wl.shared((3 * MOST_TOKENS,), wl.i32)
     room = room_of(sums, k_cache.dtype, HEADS // (KV * SHARES), D, WARPS, TOKENS)
     tokens = wl.shared((MOST_TOKENS,), wl.i32)

@@ -259,7 +259,7 @@ class Plan:
         attention = rows * self.shape.head_dim * 2 + 4 * self.warps * width
         sums = max(2 * self.warps * 32 * 4 * 4, attention)
         rows = group + 2 * columns
-        stats = 4 * (self.stats + 5 * MOST_TOKENS)
+        stats = 4 * (self.stats + 6 * MOST_TOKENS)
         return vectors + sums + stats + rows * self.shape.head_dim * 4
 
     def shared_bytes(self, columns: int) -> int:

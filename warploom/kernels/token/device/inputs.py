@@ -154,12 +154,12 @@ class Normed:
     norm: object
     row: int
     team: object
-    SPANS: wl.const
 
     def at(self, t, line, LINES):
-        norm, SPANS = self.norm, self.SPANS
+        norm = self.norm
         value = self.source.at(t, line, LINES)
-        mean, root = norm.mean(self.team, t, SPANS), norm.root(self.team, t, SPANS)
+        root = wl.scalar(self.team.roots.gather(wl.arange(1) + t)[0])
+        mean = wl.scalar(self.team.roots.gather(wl.arange(1) + (MOST_TOKENS + t))[0])
         weight, bias = norm.weights(self.row, line, LINES), norm.biases(self.row, line, LINES)
         return norm.applied(value, mean, root, weight, bias)
 
@@ -172,15 +172,21 @@ def total_of(tile):
 
 @wl.function
 def statistics(team, source, norm, LINES, kept, half):
-    """What `Normed` needs, `Norm.note` of each span of LINES lines. Where `kept` is a tensor, each
-    block writes its share of the source there. The sums do not depend on which warp has made
-    them."""
+    """What `Normed` needs, out of `Norm.note` of each span of LINES lines: `team.roots`. Where
+    `kept` is a tensor, each block writes its share of the source there. The sums do not depend on
+    which warp has made them."""
     SPANS = norm.H // (LINES * LINE)
     for i in wl.range(team.r, SPANS * team.TOKENS, team.WARPS):
         t, span = i % team.TOKENS, i // team.TOKENS
         value = source.at(t, span * LINES, LINES)
         keep_share(team, kept, half, t, span, value)
         norm.note(team, t, span, SPANS, value)
+    team.meet()
+    for t in wl.range(team.r, team.TOKENS, team.WARPS):
+        one = wl.zeros((1,), wl.f32)
+        team.roots.scatter(wl.arange(1) + t, one + norm.root(team, t, SPANS))
+        mean = norm.mean(team, t, SPANS) if norm.bias is not None else 0.0
+        team.roots.scatter(wl.arange(1) + (MOST_TOKENS + t), one + mean)
     team.meet()
 
 

@@ -71,7 +71,7 @@ def parallel_phases(work, heads, layer, layers, count, turn):
     if work.REDUCED:
         count, turn = projected(work, layer, count, turn)
     else:
-        turn = projected_from_held(work, layer, turn)
+        turn = projected_from_held(work, heads, layer, turn)
     reached(team, QKV, layers)
     attended(heads)
     told(team, ATTENDED)
@@ -92,6 +92,22 @@ def parallel_phases(work, heads, layer, layers, count, turn):
 
 
 @wl.function
+def asked(heads):
+    """Have the keys and values of a layer read into the second-level cache while up is multiplied:
+    a row at a time, in turn over all warps. With few chunks only: others would not stay there."""
+    team, caches, places = heads.team, heads.caches, heads.places
+    for t in wl.range(0, team.TOKENS):
+        end = places.noted_end(t)
+        if end > 0:
+            mine, all = team.r * team.BLOCKS + team.b, team.WARPS * team.BLOCKS
+            for position in wl.range(mine, places.position(end - 1) + 1, all):
+                page, row = caches.place(t, position)
+                window = (heads.layer, page, row, wl.ds(0, heads.KV), wl.ds(0, heads.D))
+                wl.prefetch(caches.keys[window])
+                wl.prefetch(caches.values[window])
+
+
+@wl.function
 def times(work, matrix, source, out, turn):
     """`source` times a matrix, in parts of `out`."""
     filled(work.team, work.vectors, matrix, source, work.spans())
@@ -99,7 +115,7 @@ def times(work, matrix, source, out, turn):
 
 
 @wl.function
-def projected_from_held(work, layer, turn):
+def projected_from_held(work, heads, layer, turn):
     """q, k, v and up, from a stream that is read once: each warp holds its spans."""
     team, matrices = work.team, work.matrices
     held = Held(team, matrices.qkv, work.norm, (team.r + layer) % team.WARPS)
@@ -112,6 +128,8 @@ def projected_from_held(work, layer, turn):
     held.fill(work.vectors, matrices.qkv, values, weights, biases)
     turn = multiplied(team, work.ring, work.vectors, matrices.qkv, work.qkv, turn, False)
     told(team, QKV)
+    if heads.DIRECT:
+        asked(heads)
     weights, biases = held.norms(2 * layer + 1)
     held.fill(work.vectors, matrices.gate_up, values, weights, biases)
     turn = multiplied(team, work.ring, work.vectors, matrices.gate_up, work.gate_up, turn, False)
@@ -130,13 +148,13 @@ def projected(work, layer, count, turn):
     else:
         summed_up(team, work.before(layer), LINES, norm.H // LINE, work.stream, half)
     count = team.exchange(count)
-    source, SPANS = Added(work.stream, half, None, None), norm.H // (LINES * LINE)
+    source = Added(work.stream, half, None, None)
     statistics(team, source, norm, LINES, None, half)
-    made = Normed(source, norm, 2 * layer, team, SPANS)
+    made = Normed(source, norm, 2 * layer, team)
     filled(team, work.vectors, matrices.qkv, made, IN_FLIGHT)
     turn = multiplied(team, work.ring, work.vectors, matrices.qkv, work.qkv, turn, False)
     told(team, QKV)
-    made = Normed(source, norm, 2 * layer + 1, team, SPANS)
+    made = Normed(source, norm, 2 * layer + 1, team)
     filled(team, work.vectors, matrices.gate_up, made, IN_FLIGHT)
     turn = multiplied(team, work.ring, work.vectors, matrices.gate_up, work.gate_up, turn, False)
     told(team, UP)

@@ -129,7 +129,7 @@ class Work:
         else:
             LINES = matrix.lines()
             statistics(team, source, norm, LINES, kept, half)
-            made = Normed(source, norm, row, team, norm.H // (LINES * LINE))
+            made = Normed(source, norm, row, team)
             filled(team, self.vectors, matrix, made, IN_FLIGHT)
 
     def multiply_normed(self, matrix, out, count, turn):

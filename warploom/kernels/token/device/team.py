@@ -13,7 +13,8 @@ class Team:
 
     `state` holds a counter that each block raises by one at an exchange, and from where this launch
     counts. `sums` has two halves of 32 × 4 numbers a warp, used in turn; `stats` numbers of spans
-    or warps, `roots` one of each token: what the sums of a normalised matrix are multiplied with.
+    or warps, `roots` one of each token: what the sums of a normalised matrix are multiplied with,
+    and as many means.
     """
 
     r: int
