@@ -77,6 +77,15 @@ def left(team, tokens, ids, positions, ROUNDS):
 
 
 @wl.function
+def layer_phases(work, heads, layer, before, count, turn):
+    """One layer of a token; tokens before it had `before` layers."""
+    if work.matrices.PARALLEL:
+        return parallel_phases(work, heads, layer, before + layer + 1, count, turn)
+    count, turn = attention_phases(work, heads, layer, count, turn)
+    return feed_forward_phases(work, layer, count, turn)
+
+
+@wl.function
 def noted(team, tokens, chosen, round):
     """Keep the tokens of a round for the host."""
     if (team.b == 0) & (team.r == 0):
@@ -202,13 +211,9 @@ def token(
                 )
                 heads.begin_round()
                 for layer in wl.range(0, LAYERS):
+                    before = layers + round * LAYERS
                     heads = heads.replace(layer=layer)
-                    if PARALLEL:
-                        done = layers + round * LAYERS + layer + 1
-                        count, turn = parallel_phases(work, heads, layer, done, count, turn)
-                    else:
-                        count, turn = attention_phases(work, heads, layer, count, turn)
-                        count, turn = feed_forward_phases(work, layer, count, turn)
+                    count, turn = layer_phases(work, heads, layer, before, count, turn)
                 if HEAD is not None:
                     first = round * TOKENS
                     head = Head(head_parts, matrices.head, logits, best, best_at, first, ats)
