@@ -148,7 +148,9 @@ def test_other_architectures(name: str, target: Target) -> None:
         return
     lowered, made, _ = build(name, target)
     assert not made.notes, "\n".join(note.render() for note in made.notes)
-    assert counted(made.ptx) == declared(lowered)
+    wanted = declared(lowered)
+    del wanted["elect"]  # the one thread is told by its number there
+    assert counted(made.ptx) == wanted
 
 
 def test_the_golden_names_what_exists() -> None:

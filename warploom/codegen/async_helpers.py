@@ -80,12 +80,17 @@ _HELPERS: dict[str, Helper] = {
     ),
     "elected": Helper(
         # The same lane each time. Unlike a test of the lane's number it tells the compiler that one
-        # thread goes on, so that it makes no loop over threads around a copy.
+        # thread goes on, so that it makes no loop over threads around a copy. (Before sm_90 there
+        # is neither.)
         f"{INLINE} bool elected() {{\n"
+        "#if __CUDA_ARCH__ >= 900\n"
         "  int yes;\n"
         '  asm volatile("{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.b32 %0, 1, 0, p; }"\n'
         '    : "=r"(yes) :: "memory");\n'
-        "  return yes != 0;\n}"
+        "  return yes != 0;\n"
+        "#else\n"
+        "  return threadIdx.x % 32 == 0;\n"
+        "#endif\n}"
     ),
     "clock_cycles": _clock("clock_cycles", "clock64"),
     "clock_ns": _clock("clock_ns", "globaltimer"),

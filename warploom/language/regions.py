@@ -124,7 +124,7 @@ def one_thread(per: str = "role") -> OneThread:
 
     Shapes: none.
     Executes: one lane of the role's first warp, or of each warp.
-    Since: sm_90.
+    Since: sm_80.
     """
     if per not in ("role", "warp"):
         raise Refused("T015", f'`per` is "role" or "warp", not {per!r}', argument="per")

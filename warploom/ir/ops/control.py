@@ -145,7 +145,7 @@ class If(Op):
                 check(same_but_uniformity(v.type, r.type), f"branch yields {v} for {r}")
 
 
-@op("control.one_thread", effects=(Effect.CONTROL,), executes=Actor.ROLE, since="sm_90")
+@op("control.one_thread", effects=(Effect.CONTROL,), executes=Actor.ROLE)
 class OneThread(Op):
     """Run the body by one fixed thread of the role (`per` "role": lane 0 of its first warp) or of
     each warp ("warp": lane 0 of each), after the lanes of the warp have met; with `meet` after all
