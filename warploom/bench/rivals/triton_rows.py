@@ -10,13 +10,12 @@ import torch
 import triton
 import triton.language as tl
 
+from warploom.bench.rivals.row_blocks import BLOCKS
 from warploom.bench.rivals.torch_gemm import Graph
 from warploom.bench.rivals.torch_rows import EPS, Operands
 
 # Seconds of launches that a block is judged by.
 _TRIED_S = 2e-3
-_LARGEST = 65_536  # elements of a block
-BLOCKS = tuple((size, warps) for size in (4096, 8192, 16_384, _LARGEST) for warps in (8, 16, 32))
 
 
 @triton.jit

@@ -3,11 +3,15 @@ copy of the same bytes. Rows `rows x columns` (RMSNorm), others with the name of
 
 All sides get the same random rows, beyond the L2, in CUDA graphs that are replayed in turn; ours
 writes to an output that is there and is checked against float64 before it is timed. The unit is
-bytes read and written a second. On the simulator small rows run once, beside NumPy.
+bytes read and written a second. On the simulator small rows run once, beside NumPy. What rivals
+compile they compile ahead of all rows, in processes beside each other.
 """
 
 import importlib
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -19,11 +23,13 @@ from warploom.bench.case import Context
 from warploom.bench.measure import alternate, seconds, summary
 from warploom.bench.record import Row
 from warploom.bench.rivals import in_triton
+from warploom.bench.rivals.row_blocks import BLOCKS
 from warploom.kernels import rows
 from warploom.kernels.rows import config, reference
 
 DEVICE = "gpu"
 LIMIT_S = 240.0
+TOGETHER = True
 ROUNDS, LEAST_S, SIMULATED_ROUNDS = 21, 5e-3, 3
 CHECKED = 64  # rows
 # Ours may be this much further from float64 than the rival; both round once to bf16.
@@ -36,6 +42,35 @@ SIMULATED = ("6x16384", "layer_norm/6x16384", "softmax/6x16384")
 def cases(device: str) -> list[str]:
     """The rows of the suite."""
     return list(SIMULATED if device == "sim" else SHAPES + OTHERS)
+
+
+def prepare(cases: Sequence[str], device: str) -> None:
+    """Compiles what the rivals of the cases launch into their caches on disk, in processes beside
+    each other: one after the other, that takes longer than all that is measured."""
+    if device == "sim":
+        return
+    command = [sys.executable, "-m", "warploom.bench.norm_compile"]
+
+    def run(job: list[str]) -> None:
+        # What cannot be compiled is reported by its row.
+        subprocess.run([*command, *job], cwd=machine.ROOT, capture_output=True, check=False)
+
+    with ThreadPoolExecutor(machine.cores()) as pool:
+        list(pool.map(run, jobs(cases)))
+
+
+def jobs(cases: Sequence[str]) -> list[list[str]]:
+    """What is compiled, what takes longest first. Triton's kernel for a block is the same for all
+    rows that are longer than it."""
+    found: dict[tuple[int, int, bool], list[str]] = {}
+    for case in cases:
+        kind, _, columns = parse(case)
+        for size, warps in BLOCKS if kind == "rms_norm" else ():
+            if size < 2 * columns:
+                job = ["triton", case, str(size), str(warps)]
+                found.setdefault((size, warps, size >= columns), job)
+    blocks = [found[key] for key in sorted(found, key=lambda key: -key[0] // key[1])]
+    return blocks + [["compiled", case] for case in cases]
 
 
 def parse(case: str) -> tuple[str, int, int]:
