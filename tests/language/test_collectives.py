@@ -241,6 +241,26 @@ def test_blocks_that_have_no_share_take_part(device, blocks: int, share: int, si
     assert found.clean, found.text()
 
 
+@pytest.mark.parametrize(
+    ("cluster", "blocks", "share", "size"),
+    [(1, 3, 8, 20), (2, 4, 32, 128), (2, 2, 1, 1), (3, 3, 40, 118), (2, 6, 16, 20), (4, 8, 64, 40)],
+)
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_a_cluster_relays(
+    device, cluster: int, blocks: int, share: int, size: int, dtype: str
+) -> None:
+    """Each block polls a part, and its peers get it from there."""
+    host = values(dtype, (blocks * share,))
+    y = device.empty((3, blocks, size), NUMPY[dtype])
+    launch = exchanged.launch(blocks, cluster=(cluster,), cooperative=True)
+    for _ in range(2):
+        launch(device.put(host), y, OVER=wl.grid, SHARE=share, N=size, WAY="relayed")
+        assert same(device.get(y), rotated(host, blocks, share, size))
+    made = np.zeros((3, blocks, size), NUMPY[dtype])
+    found = launch.call(host, made, wl.grid, share, size, "relayed").check(first_seed=2)
+    assert found.clean, found.text()
+
+
 def test_exchange_over_a_cluster(device) -> None:
     host = values("f32", (3 * 40,))
     y = device.empty((3, 3, 120), np.float32)

@@ -12,6 +12,7 @@ from warploom.ir.ops import mbarrier
 from warploom.ir.ops import roles as role_ops
 from warploom.ir.ops.control import If, Yield
 from warploom.language.barrier import Barrier, barrier, fence_async
+from warploom.language.cluster import cluster_rank, cluster_size
 from warploom.language.collective import DTYPES, LARGEST, Scope, all_gather, scope_of
 from warploom.language.context import Refused, builder, current, need_all_threads, vocabulary
 from warploom.language.copy import copy_bulk
@@ -19,7 +20,7 @@ from warploom.language.flagged import flagged
 from warploom.language.gathering import Count, Gathering, block_number, blocks, gathering
 from warploom.language.kept import keep
 from warploom.language.regions import OneThread
-from warploom.language.rooms import carried, meet
+from warploom.language.rooms import GatherRoom, carried, meet
 from warploom.language.shared import Shared
 from warploom.language.tensor import ds, load, store, window
 from warploom.language.values import Scalar, Tensor, Tile, need_tile
@@ -28,6 +29,7 @@ _UNIT = 16  # bytes of a bulk copy
 # Words behind a vector of flagged data: one register of each thread of 8 warps, so that to take
 # them off what was received moves nothing.
 _BEHIND = 256
+_CHUNK = 4  # words of which windows of a tile in a peer are made
 
 
 class _Vector:
@@ -85,10 +87,10 @@ class _Mailed(_Vector):
     those whose whole share lies behind the end of the vector are waited for too: `_BEHIND` words
     more are sent and polled there. Where even these are too few, all meet."""
 
-    def __init__(self, into: Shared, together: Gathering) -> None:
+    def __init__(self, into: Shared, together: Gathering, polled: int = 0) -> None:
         super().__init__(into, together)
         self.count: Count = together.count(1)
-        self.polled = self.length + _BEHIND
+        self.polled = polled or self.length + _BEHIND
         self.words: Tensor = keep("grid_mail", i64, 2, 0, (self.polled,))
 
     def exchange(self, share: Tile, into: Shared) -> None:
@@ -101,9 +103,13 @@ class _Mailed(_Vector):
         sent = flagged(self.words, kind)[half, ds(self.begin(share), size)]
         sent.send(share.cast(kind), epoch)
         there = self.words.rows(0, blocks() * size, axis=1)
-        got = flagged(there, kind)[half, ds(0, self.polled)].receive(epoch)
+        got = self.received(there, half, epoch)
         into.store(got[0 : self.length].cast(self.dtype))
         self._meet_where_some_send_nothing((blocks() - 1) * size >= self.polled)
+
+    def received(self, there: Tensor, half: Scalar, epoch: Scalar) -> Tile:
+        """All words of this round."""
+        return flagged(there, carried(self.dtype))[half, ds(0, self.polled)].receive(epoch)
 
     def _meet_where_some_send_nothing(self, some: Scalar) -> None:
         then, orelse = Block(), Block()
@@ -115,7 +121,29 @@ class _Mailed(_Vector):
         builder().add(If(condition=some.value, then=then, orelse=orelse))
 
 
-_WAYS = {"counter": _Counted, "flagged": _Mailed}
+class _Relayed(_Mailed):
+    """Flagged data of which each block of a cluster polls a part, and pushes it to the others: less
+    is read from the second-level cache, where many poll beside other traffic.
+
+    Whoever has the vector has heard of all blocks, by its peers of those whose words it does not
+    poll, as there is no part that nobody of a cluster polls."""
+
+    def __init__(self, into: Shared, together: Gathering) -> None:
+        n = cluster_size()
+        part = -(-into.shape[0] // (n * _CHUNK)) * _CHUNK + _BEHIND
+        super().__init__(into, together, n * part)
+        self.part = part
+        self.room = GatherRoom((((part,), carried(self.dtype)),))
+
+    def received(self, there: Tensor, half: Scalar, epoch: Scalar) -> Tile:
+        """All words: those of this block, and of its peers."""
+        mine = ds(cluster_rank() * self.part, self.part)
+        got = flagged(there, carried(self.dtype))[half, mine].receive(epoch)
+        self.room.publish([got])
+        return self.room.joined()[0]
+
+
+_WAYS = {"counter": _Counted, "flagged": _Mailed, "relayed": _Relayed}
 
 
 @vocabulary
@@ -124,9 +152,10 @@ def exchange(share: Tile, into: Shared, over: Any = Scope.GRID, protocol: str = 
     begins at element r · (its size).
 
     Over the grid what lies behind the end of `into` is dropped, and elements that no block has are
-    zero. `protocol` is "counter" (all write, meet, and read in one bulk copy) or "flagged" (values
-    with their round in one word, which everybody polls: for small vectors); by default a table
-    says. Two rounds are under way at most, nothing is reset between launches.
+    zero. `protocol` is "counter" (all write, meet, and read in one bulk copy), "flagged" (values
+    with their round in one word, which everybody polls: for small vectors) or "relayed" (so, and
+    each block of a cluster polls a part and pushes it to the others); by default a table says. Two
+    rounds are under way at most, nothing is reset between launches.
 
     Shapes: a tile of one axis, the same on all parties; `into` has one axis, the dtype, and no
     swizzle; f32, f16, bf16, i32, up to 64 KB. Over a cluster or a block the shares fill it.
@@ -150,8 +179,12 @@ def exchange(share: Tile, into: Shared, over: Any = Scope.GRID, protocol: str = 
         return
     together, plan = gathering("wl.exchange(…, over=wl.grid)"), current().role
     way = protocol or _chosen(into)
+    if way == "relayed" and cluster_size() == 1:
+        way = "flagged"
     if way not in _WAYS:
-        raise Refused("T015", '`protocol` is "counter" or "flagged"', argument="protocol")
+        raise Refused(
+            "T015", '`protocol` is "counter", "flagged" or "relayed"', argument="protocol"
+        )
     rooms, key = current().rooms, ("exchange", plan and id(plan), into.shape, into.dtype, way)
     if key not in rooms:
         rooms[key] = _WAYS[way](into, together)

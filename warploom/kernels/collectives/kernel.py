@@ -172,13 +172,14 @@ def exchange_busy(
     N: wl.const,
     WAY: wl.const,
     STAGES: wl.const = STAGES,
+    PIECE: wl.const = CHUNK,
 ):
-    """As `exchange`, beside a role that streams `chunks` pieces of `stream` [pieces, CHUNK / 4]
+    """As `exchange`, beside a role that streams `chunks` pieces of `stream` [pieces, PIECE / 4]
     through shared memory, STAGES of them under way. times[b]: nanoseconds of the rounds, and of the
     stream."""
     here, blocks = wl.program_id(0), wl.num_programs(0)
     whole = wl.shared((N,), wl.f32)
-    ring = wl.shared((CHUNK // 4,), wl.f32, slots=STAGES)
+    ring = wl.shared((PIECE // 4,), wl.f32, slots=STAGES)
     full = wl.barrier(STAGES)
     with wl.roles():
         with wl.role("stream", warps=1):
@@ -188,9 +189,9 @@ def exchange_busy(
                 if lap > 0:
                     full[slot].wait((lap - 1) % 2)
                 with wl.one_thread():
-                    full[slot].expect(CHUNK)
+                    full[slot].expect(PIECE)
                     piece = (here + i * blocks) % stream.shape[0]
-                    part = stream[piece, wl.ds(0, CHUNK // 4)]
+                    part = stream[piece, wl.ds(0, PIECE // 4)]
                     wl.copy_bulk(part, ring[slot], full[slot], cache="evict_first")
             for i in wl.range(wl.maximum(chunks - STAGES, 0), chunks):
                 full[i % STAGES].wait(i // STAGES % 2)
