@@ -92,6 +92,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "hazards": {"pairs": 80, "caught": 80, "false_alarms": 0, "seconds": 1.0},
     "mutation": {
         **{"counted": 100, "caught": 98, "equivalent": 3, "unreached": 1, "not_tried": 0},
+        **{"sampled": {"token": {"tried": 60, "of": 400}}},
         **{"false_alarms": 0, "survived": [], "seconds": 1.0},
     },
     "blind": {"planted": 40, "found": 38, "false_alarms": 0, "seconds": 1.0},
@@ -102,7 +103,9 @@ GOOD: dict[str, dict[str, Any]] = {
 
 def test_what_is_enough():
     assert selftest.shortcomings(GOOD) == []
-    assert len(selftest.summary(GOOD)) == 5
+    lines = dict(selftest.summary(GOOD))
+    assert len(lines) == 5
+    assert "; token sampled: 60 of 400" in lines["mutation"]
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,8 @@ Counts = dict[str, Any]
 _KERNELS, _ALL_KERNELS, _FUZZ = 400, 2000, 90.0
 # Mutants of each compiled kernel, and the seconds within which they begin, where not all are tried.
 _MUTANTS, _MUTATION = 20, 120.0
+# Mutants of each compiled kernel where all are tried: those of a kernel that has more are drawn.
+_ALL_MUTANTS = 160
 # The shares of planted faults and of mutants that have to be found.
 FOUND, MUTANTS = 0.95, 0.98
 
@@ -103,7 +105,7 @@ def hazards(full: bool, seed: int, tell: Tell) -> Counts:
 def mutation(full: bool, seed: int, tell: Tell) -> Counts:
     """Kernels of the library in which one synchronisation at a time is altered."""
     if full:
-        return selftest_score(tell=tell)
+        return selftest_score(sample=(_ALL_MUTANTS, seed), tell=tell, processes=_processes())
     return selftest_score(_MUTATION, (_MUTANTS, seed), tell)
 
 
@@ -236,6 +238,7 @@ def summary(found: Counts) -> list[tuple[str, str]]:
         "mutation": lambda c: (
             f"{c['caught']} of {c['counted']} mutants, {c['equivalent']} equivalent, "
             f"{c['false_alarms']} false alarms"
+            + "".join(f"; {n} sampled: {s['tried']} of {s['of']}" for n, s in c["sampled"].items())
         ),
         "blind": lambda c: f"{c['found']} of {c['planted']} faults at their lines",
         "explore": lambda c: (

@@ -58,13 +58,14 @@ class Verdict:
 class Score:
     """All verdicts, and what was found in kernels that nobody has altered: those have no mutants.
     `plain` names kernels whose blocks have nothing that runs at the same time; `left` counts
-    mutants that there was no time for."""
+    mutants that there was no time for; `made` how many there are of each kernel, tried or not."""
 
     verdicts: list[Verdict] = field(default_factory=list)
     alarms: list[tuple[str, Report]] = field(default_factory=list)
     plain: list[str] = field(default_factory=list)
     launches: int = 0
     left: int = 0
+    made: dict[str, int] = field(default_factory=dict)
 
     def of(self, *states: str) -> list[Verdict]:
         """Verdicts in some states."""
@@ -95,6 +96,16 @@ class Score:
             found.setdefault(verdict.kernel, states)[verdict.status] += 1
         return found
 
+    def sampled(self) -> dict[str, dict[str, int]]:
+        """How many mutants have been tried, and how many there are, of kernels of which not all
+        have been."""
+        tried = {kernel: sum(states.values()) for kernel, states in self.by_kernel().items()}
+        return {
+            kernel: {"tried": tried.get(kernel, 0), "of": count}
+            for kernel, count in self.made.items()
+            if tried.get(kernel, 0) < count
+        }
+
     def json(self) -> dict[str, Any]:
         """Counts and mutants as plain data."""
         return {
@@ -105,6 +116,7 @@ class Score:
             "equivalent": len(self.of(EQUIVALENT)),
             "unreached": len(self.of(UNREACHED)),
             "not_tried": self.left,
+            "sampled": self.sampled(),
             "without_mutants": self.plain,
             "launches": self.launches,
             "score": self.share,
@@ -170,6 +182,8 @@ class _Group:
                 break
             verdicts.append(self._tried(mutant))
         score.left += len(chosen) - len(verdicts)
+        name = self.kernel.name
+        score.made[name] = score.made.get(name, 0) + len(self.mutants)
         for verdict in verdicts:
             if verdict.status == SURVIVED:
                 self._explain(verdict, verdicts)

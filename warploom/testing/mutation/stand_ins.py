@@ -19,6 +19,8 @@ from warploom.testing.mutation.weaker import Less, Weaker, ways
 
 # Launches in which pairs are tried, with so many operations nearby; of so many, each two together.
 _PAIRED, _NEAR, _TWO = 2, 16, 6
+# Operations that are executed for one mutant at most: of a launch that takes long, fewer pairs.
+_WORK = 3_000_000
 # Findings about accesses, which an order that is missing explains; and about the making of
 # barriers, which one explains that is there for it.
 _ACCESSES = ("R", "M002", "M013", "M014", "M015", "M016", "M031")
@@ -50,13 +52,19 @@ class StandIns:
         self.ops = list(walk(kernel.body))
         self._roles = roles_of(kernel)
         self._found: dict[Any, dict[Any, Report]] = {}
+        self._work = 0
+
+    def _enough(self) -> bool:
+        """Whether the search for one mutant shall end."""
+        return self._work > _WORK or self.late()
 
     def of(self, mutant: Mutant, survivors: Sequence[Mutant]) -> StandIn | None:
         """What stands in for a mutant; other survivors are tried first."""
+        self._work = 0
         others = [m for m in self.drops if m.number != mutant.number]
         others.sort(key=lambda m: (m not in survivors, abs(m.number - mutant.number)))
         for other in others[: _NEAR + len(survivors)]:
-            if self.late():
+            if self._enough():
                 return None
             shown = self._without_all(mutant, other)
             if shown:
@@ -64,7 +72,7 @@ class StandIns:
         near = sorted(others, key=lambda m: abs(m.number - mutant.number))
         near = [m for m in near if m.edit.name == mutant.edit.name][:_TWO]
         for both in combinations(near, 2):
-            if self.late():
+            if self._enough():
                 return None
             shown = self._without_all(mutant, *both)
             if shown:
@@ -72,7 +80,7 @@ class StandIns:
                 label = f"{one.text}, {two.text} at {two.span.line}:{two.span.column}"
                 return StandIn(replace(one.span, label=label), shown)
         for numbers, less in self._near(mutant.number):
-            if self.late():
+            if self._enough():
                 return None
             shown = self._with_less(mutant, numbers, less)
             if shown:
@@ -103,6 +111,7 @@ class StandIns:
             alone = self._alone(trial, *others)
             if any(code in ("D001", "M010") for code, _ in alone):
                 continue  # what comes behind is not seen
+            self._work += trial.steps
             found = trial.run(altered(self.kernel, mutant, *others), first=False)
             shown = self._more(mutant, keys(found.findings), alone)
             if shown:
@@ -112,6 +121,7 @@ class StandIns:
     def _alone(self, trial: Trial, *others: Mutant) -> dict[Any, Report]:
         key = (trial, *((m.number, m.edit.name) for m in others))
         if key not in self._found:
+            self._work += trial.steps
             outcome = trial.run(altered(self.kernel, *others), first=False)
             self._found[key] = keys(outcome.findings)
         return self._found[key]
@@ -131,6 +141,7 @@ class StandIns:
     def _weakened(
         self, trial: Trial, numbers: tuple[int, ...], less: Less, *mutants: Mutant
     ) -> Sequence[Report]:
+        self._work += trial.steps
         made, ops = altered_around(self.kernel, numbers, *mutants)
         return trial.run(made, first=False, weaker=Weaker(ops, less)).findings
 
