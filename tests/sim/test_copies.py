@@ -12,7 +12,7 @@ from warploom.base.errors import CheckError
 from warploom.ir.kernel import TensorMap
 from warploom.ir.layout.shared import SharedLayout
 from warploom.ir.op import Value
-from warploom.ir.ops import mbarrier, shared_memory, tma
+from warploom.ir.ops import mbarrier, shared_memory, sync, tma
 from warploom.sim.arguments import TensorArg
 from warploom.sim.boxes import CHUNK, Box, alignment, places_of
 from warploom.sim.program import RunResult, prepare
@@ -231,6 +231,7 @@ def groups_kernel(pending: int, reads: bool, rounds: int = 3) -> Any:
     for k in range(rounds):
         with m.one_thread():
             m.build.add(tma.Wait(pending=pending, reads=reads))
+        m.build.add(sync.WarpSync())
         value = m.splat(k + 1, i32)
         m.build.add(shared_memory.Store(buffer=tile, value=value, offset=offset))
         with m.one_thread():

@@ -119,8 +119,9 @@ def _refuse(options: argparse.Namespace) -> None:
         raise error("H021", f"--seed {options.seed}: seeds count from 0", hint="give 0 or more")
     if options.limit is not None and options.limit < 1:
         raise error("H021", f"--limit {options.limit}: at least one state", hint="give 1 or more")
-    if options.explore and (options.seed is not None or options.schedule):
-        raise error("H021", "--explore visits all schedules", hint="leave out --seed, --schedule")
+    if options.explore and (options.seeds or options.seed is not None or options.schedule):
+        hint = "leave out --seeds, --seed, --schedule"
+        raise error("H021", "--explore visits all schedules", hint=hint)
     if not options.explore and (options.limit is not None or options.no_reduction):
         raise error("H021", "--limit and --no-reduction are of --explore", hint="add --explore")
 

@@ -43,10 +43,14 @@ def refuse_wrong(options: argparse.Namespace) -> None:
         raise error("H021", "either KERNEL or --library", hint="warploom check --help")
     if options.families and not options.library:
         raise error("H021", "--families without --library", hint="write --library --families a,b")
+    if options.mutate and options.explore:
+        hint = "run them one after the other"
+        raise error("H021", "--mutate and --explore are two questions", hint=hint)
     if options.mutate and (options.seed is not None or options.schedule):
         raise error("H021", "--mutate takes no --seed and no --schedule", hint="--seeds N")
     if not 0.0 <= options.score <= 1.0:
-        raise error("H021", f"--score {options.score}: a share from 0 to 1")
+        hint = "--score 0.9 asks for nine of ten"
+        raise error("H021", f"--score {options.score}: a share from 0 to 1", hint=hint)
 
 
 def library_examples(families: str) -> list[Found]:

@@ -1,5 +1,6 @@
 """`--json FILE`: one object to a file, or to stdout for `-`."""
 
+import errno
 import json
 import os
 import sys
@@ -25,6 +26,16 @@ def write(target: str, data: dict[str, Any]) -> None:
         raise unwritable(target, why) from why
 
 
+def _refuse(target: str | None) -> None:
+    if target is None or target == "-":
+        return
+    path = Path(target)
+    if path.is_dir():
+        raise unwritable(target, OSError(errno.EISDIR, os.strerror(errno.EISDIR)))
+    if not path.parent.is_dir():
+        raise unwritable(target, OSError(errno.ENOENT, os.strerror(errno.ENOENT)))
+
+
 def unwritable(target: str, why: OSError) -> Exception:
     """What a verb raises for a file of `--json` that the system refuses."""
     text = f"cannot write {target}: {why.strerror or why}"
@@ -34,7 +45,8 @@ def unwritable(target: str, why: OSError) -> Exception:
 @contextmanager
 def kept_clean(path: str | None) -> Iterator[None]:
     """Where the JSON text goes to stdout, let all else go to stderr: what a kernel prints on either
-    device, and a prompt."""
+    device, and a prompt. Before long work, refuse a file that cannot be written."""
+    _refuse(path)
     if path != "-":
         yield
         return

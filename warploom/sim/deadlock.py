@@ -33,19 +33,21 @@ class _Standstill:
         stopped = {actor.block for actor in self.waiting}
         clusters = {block.cluster for block in stopped}
         self.blocks = [b for b in resident.blocks if b.cluster in clusters]
-        self.one_cluster = len(clusters) == 1
         self.helpers: dict[Actor, list[Helper]] = {}
         self.came: dict[Actor, list[Helper]] = {}
         for actor in self.waiting:
             assert actor.wait is not None
             self.helpers[actor] = _at_work(actor.wait.helpers(actor))
             self.came[actor] = _at_work(actor.wait.came(actor))
+        named = {helper.actor.block for held in self.helpers.values() for helper in held}
+        self.others = len(named | set(self.blocks)) > 1
+        self.one_cluster = len({block.cluster for block in named | stopped}) == 1
 
     # ---- names -----------------------------------------------------------------------------
 
     def name(self, actor: Actor) -> str:
         """An actor, with its block where there are several."""
-        if len(self.blocks) == 1:
+        if not self.others:
             return actor.name
         whose = _place(actor.block, self.one_cluster)
         return f"{actor.name} of {whose}" if actor.role else whose
@@ -215,7 +217,16 @@ def deadlock(resident: Resident) -> None:
 
 def _hint(found: _Standstill, hopeless: Actor | None, cycle: list[Actor]) -> str:
     if hopeless is None:
-        return "let one of them give before it takes" if len(cycle) > 1 else ""
+        if len(cycle) < 2:
+            return ""
+        # Waits of other kinds know no laps.
+        laps = [getattr(actor.wait, "first_lap", None) for actor in cycle]
+        if all(lap is not None and lap() for lap in laps):
+            return (
+                "let one of them give before it takes: who waits for a slot to be empty begins "
+                "with parity 1, `lap % 2 ^ 1`"
+            )
+        return "let one of them give before it takes"
     assert hopeless.wait is not None
     if found.came[hopeless] or not found.helpers[hopeless]:
         return hopeless.wait.advice()

@@ -97,6 +97,8 @@ def _hint(problem: Problem) -> str:
         return _OWN
     if _in_one_warp(problem):
         return "let the lanes meet between the two: `wl.warp_sync()`"
+    if before.op.FAMILY == "cp_async":
+        return sync_faults.THREADS_WAIT
     if facts["was_generic"]:
         return "let them meet, or hand over by an arrival after the one and a wait before the other"
     if before.op.FAMILY == "wgmma":
@@ -251,9 +253,10 @@ _TELLERS = {
 
 # ---- all findings of a launch ------------------------------------------------------------------
 
-# What is unstable explains races, and both explain a deadlock.
-_FIRST = dict.fromkeys(("U", "M011", "M012", "M035", "R103"), 0)
-_RANKS = {**_FIRST, "R": 1, "M016": 1, "M": 2, "D": 3, "K": 4}
+# What is unstable explains races, and both explain a deadlock. Bytes of a barrier that are written
+# over explain all of them.
+_FIRST = dict.fromkeys(("U", "M001", "M011", "M012", "R103"), 0)
+_RANKS = {"M035": -1, **_FIRST, "R": 1, "M016": 1, "M": 2, "D": 3, "K": 4}
 
 
 def in_order(found: list[Report]) -> list[Report]:

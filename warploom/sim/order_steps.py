@@ -11,7 +11,7 @@ from warploom.sim.booking import Site
 from warploom.sim.machine import Batch, Resumable, Run, Slots, Step
 from warploom.sim.order_table import after, before, orders, who_executes
 from warploom.sim.rules.cluster import at_peer
-from warploom.sim.rules.mbarrier import BarrierWait, barrier_at
+from warploom.sim.rules.mbarrier import BarrierWait, barrier_at, parity_of
 
 if TYPE_CHECKING:
     from warploom.sim.translate import Translator
@@ -196,7 +196,7 @@ def wait(t: Translator, op: mbarrier.Wait, step: Step) -> Step:
     a, p, who = t.slot(op.barrier), t.slot(op.parity), who_executes(t)
 
     def start(s: Slots, m: Batch) -> Run:
-        parity = int(s[p]) & 1
+        parity = parity_of(m, op, int(s[p]))
         found = barrier_at(m, op, s[a])
         if found is None:
             return
@@ -228,7 +228,7 @@ def test(t: Translator, op: mbarrier.Test, step: Step) -> Step:
         s[d] = False
         if found is None:
             return
-        booking, parity = m.state.booking, int(s[p]) & 1
+        booking, parity = m.state.booking, parity_of(m, op, int(s[p]))
         book, threads = booking.book(found), booking.threads(m.actor, who)
         number = max(book.means(threads, parity, Site.here(m, op)))
         if book.completed(number):

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from warploom.base.diagnostics import Span
 from warploom.base.errors import report
-from warploom.ir.op import Op
-from warploom.ir.ops import wgmma
+from warploom.ir.addresses import buffer_behind
+from warploom.ir.op import Op, Value
+from warploom.ir.ops import bulk, tma, wgmma
 from warploom.sim.barriers import Mbarrier
 from warploom.sim.faults import WRITTEN_OVER
 from warploom.sim.machine import Batch
@@ -17,6 +18,10 @@ from warploom.sim.machine import Batch
 if TYPE_CHECKING:
     from warploom.sim.block import BlockState
     from warploom.sim.matrix import Accumulator
+    from warploom.sim.translate import Placed
+
+
+THREADS_WAIT = "close the group and wait for it: `wl.threads_commit()`, `wl.threads_wait()`"
 
 
 def block_of(m: Batch) -> str:
@@ -46,19 +51,49 @@ def found(
 # ---- barriers ----------------------------------------------------------------------------------
 
 
-def no_barrier(m: Batch, op: Op, address: int, block: BlockState) -> None:
-    """A barrier of a block that nobody has made."""
-    name = block.name_of(address)
+def no_barrier(
+    m: Batch, op: Op, address: int, block: BlockState, room: Placed | None = None
+) -> None:
+    """A barrier of a block that nobody has made, or that lies beyond the buffer that the source
+    names, its `room`."""
     whose = "" if block is m.state else block.of_rank
+    room = room or _room_of_barrier(m, op)
+    if room is not None and not room.at <= address < room.end:
+        found(
+            m,
+            op,
+            "M010",
+            f"`{room.name}`{whose} is used beyond its last barrier",
+            f"number {room.part(address)} of {room.slots}, which count from 0",
+            label="this barrier",
+            hint=_counted(room),
+        )
+        return
+    name = block.name_of(address)
+    place = f"byte {address:,} of shared memory"
     found(
         m,
         op,
         "M010",
         f"{m.state.buffer_of(address)}{whose} is used as a barrier, and none has been made there",
-        f"{name}, byte {address:,} of shared memory",
+        place if block.owner_of(address) is None else f"{name}, {place}",
         label="this barrier",
         hint="make it before the roles begin, and keep other data off its bytes",
     )
+
+
+def _room_of_barrier(m: Batch, op: Op) -> Placed | None:
+    """The buffer of the barrier that an operation names."""
+    barrier = getattr(op, "barrier", None)
+    buffer = buffer_behind(barrier) if isinstance(barrier, Value) else None
+    return next((p for p in m.state.placed if p.buffer is buffer), None)
+
+
+def _counted(room: Placed) -> str:
+    """What to do where a slot is counted beyond the last one."""
+    if room.slots == 1:
+        return "keep within it: what lies behind it is another buffer's"
+    return f"count slots from 0 to {room.slots - 1}: `{room.name}[i % {room.slots}]`"
 
 
 def made_twice(m: Batch, op: Op, barrier: Mbarrier) -> None:
@@ -120,14 +155,12 @@ def bytes_left(m: Batch, op: Op, barrier: Mbarrier) -> None:
 
 def barrier_left(m: Batch, op: Op, what: str, label: str = "this copy") -> None:
     """What the block does not wait for, a copy by default."""
-    found(
-        m,
-        op,
-        "M013",
-        f"the block ends before {what}",
-        label=label,
-        hint="wait for it before the role ends",
-    )
+    hint = "wait for it before the role ends"
+    if op.FAMILY == "cp_async":
+        what, hint = "its threads' copies are done", THREADS_WAIT
+    elif isinstance(op, tma.StoreBox | bulk.StoreBytes):
+        hint = "let the thread that began it wait: `wl.copy_commit()`, then `wl.copy_wait()`"
+    found(m, op, "M013", f"the block ends before {what}", label=label, hint=hint)
 
 
 def mixed_barrier(m: Batch, op: Op, number: int, threads: int, users: Sequence[str]) -> None:
@@ -205,6 +238,19 @@ def wrong_way(m: Batch, op: Any) -> None:
     )
 
 
+def no_parity(m: Batch, op: Op, number: int) -> None:
+    """A parity that is no bit."""
+    found(
+        m,
+        op,
+        "M039",
+        f"an mbarrier is asked for parity {number}",
+        "a parity is 0 or 1",
+        label="this parity",
+        hint="take the number of the lap modulo 2: `lap % 2`",
+    )
+
+
 def no_fence(m: Batch, op: Op) -> None:
     """A product on registers that were written without a fence."""
     found(
@@ -245,21 +291,30 @@ def in_flight(m: Batch, op: Op, acc: Accumulator) -> None:
 # ---- memory ------------------------------------------------------------------------------------
 
 
-def outside(m: Batch, op: Op, what: str, address: int, size: int) -> None:
-    """An asynchronous access that leaves the block's shared memory."""
-    found(
-        m,
-        op,
-        "M001",
-        f"{what} leaves the block's shared memory",
-        f"{size:,} bytes from byte {address} of {m.pitch:,}",
-        label=what,
-    )
+def outside(
+    m: Batch, op: Op, what: str, address: int, size: int, room: Placed | None = None
+) -> None:
+    """An asynchronous access that leaves the block's shared memory, or its buffer, the `room`."""
+    if room is None:
+        place = Span.at(op.loc, label=what, role=m.actor.role)
+        if any(f.code == "M001" and f.spans[0] == place for f in m.launch.findings):
+            return  # said by the look at its buffer
+        message = f"{what} leaves the block's shared memory"
+        note = f"{size:,} bytes from byte {address:,} of {m.pitch:,}"
+        hint = "keep within the buffer"
+    else:
+        message = f"{what} leaves `{room.name}`"
+        note = f"{size:,} bytes from byte {address - room.at:,} of {room.end - room.at:,}"
+        if room.slots > 1:
+            note += f": slot {room.part(address)} of {room.slots}, which count from 0"
+        hint = _counted(room)
+    found(m, op, "M001", message, note, label=what, hint=hint)
 
 
 def misaligned(m: Batch, op: Op, message: str, note: str) -> None:
     """What the copy engine cannot take because of its place."""
-    found(m, op, "M003", message, note, label="this copy")
+    hint = "begin at a multiple of 16 bytes, or move it by the role's threads: load and store"
+    found(m, op, "M003", message, note, label="this copy", hint=hint)
 
 
 def unwritten(m: Batch, op: Op, use: str, byte: int, over: bool = False) -> None:

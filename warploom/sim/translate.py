@@ -22,6 +22,7 @@ import warploom.sim.order_steps
 import warploom.sim.rules
 import warploom.sim.shadow_remote
 import warploom.sim.shadow_sync  # noqa: F401  (registers the rules)
+from warploom.ir.addresses import buffer_behind
 from warploom.ir.kernel import Kernel, walk
 from warploom.ir.op import Block, Loc, Op, Value
 from warploom.ir.ops.control import For, Loop, Yield
@@ -41,6 +42,7 @@ from warploom.sim.memory import Memory
 from warploom.sim.order_table import order_step
 from warploom.sim.prompt import Shown, Stop
 from warploom.sim.registry import simulates
+from warploom.sim.rooms import room_step
 from warploom.sim.rules.wgmma import settled
 from warploom.sim.shadow_steps import shadow_step
 from warploom.sim.signallers import Signallers
@@ -71,6 +73,17 @@ class Placed:
     end: int
     itemsize: int
     buffer: Value
+
+    @property
+    def slots(self) -> int:
+        """The equal parts that the source has made it of."""
+        made = self.buffer.owner
+        assert isinstance(made, BufferOp)
+        return made.slots if made.copies == 1 else 1
+
+    def part(self, byte: int) -> int:
+        """The number of the part that a byte would lie in, beyond its end, too."""
+        return (byte - self.at) // ((self.end - self.at) // self.slots)
 
     def shares(self, other: Placed) -> bool:
         """Whether the kernel has put both on the same bytes, or they are one."""
@@ -154,6 +167,11 @@ class Translator:
             return 0  # written out by hand
         assert isinstance(made, BufferOp)
         return made.content + 1 if made.region >= 0 else 0
+
+    def room_of(self, address: Value) -> Placed | None:
+        """The buffer that an address in this block, or at the same place of a peer, lies in."""
+        buffer = buffer_behind(address)
+        return next((p for p in self.placed if p.buffer is buffer), None)
 
     @cached_property
     def shared_cell(self) -> int:
@@ -271,6 +289,8 @@ class Translator:
             step = order_step(self, op, step)
         elif self.checked and step is not None:
             step = block_step(self, op, step)
+        if self.checked and step is not None:
+            step = room_step(self, op, step)
         if self.checked and step is not None:
             step = shadow_step(self, op, step)
         if self.clocked and step is not None:

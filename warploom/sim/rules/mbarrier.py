@@ -125,6 +125,12 @@ class BarrierWait:
                 found += block.helpers([s for s in able if s.far])
         return found
 
+    def first_lap(self) -> bool:
+        """Whether nothing has come to the barrier yet, and it is no item that is waited for."""
+        barrier = self.barrier
+        untouched = barrier.phase == 0 and barrier.pending == barrier.count
+        return untouched and not getattr(self.op, "takes", False)
+
     def advice(self) -> str:
         barrier = self.barrier
         if not barrier.pending:
@@ -134,6 +140,13 @@ class BarrierWait:
             return f"let somebody arrive at {barrier.buffer}"
         where = f" (line {barrier.line})" if barrier.line else ""
         return f"{came} of {barrier.count} come: let others arrive, or make it for {came}{where}"
+
+
+def parity_of(m: Batch, op: Op, number: int) -> int:
+    """The parity that an operation is given; another number is a finding."""
+    if number not in (0, 1):
+        sync_faults.no_parity(m, op, number)
+    return number & 1
 
 
 @simulates(mbarrier.Wait)
@@ -146,7 +159,7 @@ def wait(t: Translator, op: mbarrier.Wait) -> Step:
             return
         if m.state.shuffles:
             yield None
-        parity = int(s[p]) & 1
+        parity = parity_of(m, op, int(s[p]))
         if not barrier.passed(parity):
             yield BarrierWait(m, op, barrier, s[a], parity)
 
@@ -160,6 +173,6 @@ def test(t: Translator, op: mbarrier.Test) -> Step:
     def start(s: Slots, m: Batch) -> Run:
         yield None  # who polls lets others go on
         barrier = barrier_at(m, op, s[a])
-        s[d] = barrier is not None and barrier.passed(int(s[p]) & 1)
+        s[d] = barrier is not None and barrier.passed(parity_of(m, op, int(s[p])))
 
     return Resumable(start)
