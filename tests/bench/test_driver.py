@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from warploom.base.errors import error
 from warploom.bench import driver, machine, measure, record, suites
 from warploom.cli.__main__ import main
 from warploom.engine import registry
@@ -107,16 +108,15 @@ def test_the_note_of_a_fault_is_what_was_raised() -> None:
     assert driver._fault(2, "one\ntwo\n") == ("fault", "exit 2: two")
 
 
-@pytest.mark.parametrize("suite", ["sim", "decode-small"])
 def test_a_damaged_model_is_said_once_before_anything_is_measured(
-    suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, golden: Any
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, golden: Any
 ) -> None:
     monkeypatch.setenv("WARPLOOM_MODELS", str(tmp_path))
     path = registry.place_of(registry.KNOWN["smollm2-135m"])
     path.parent.mkdir()
     path.write_bytes(b"GGUF, in part")
     monkeypatch.setattr(driver, "run_cases", None)
-    assert main(["bench", suite, "--cases", "smollm2*"]) == 2
+    assert main(["bench", "sim", "--cases", "smollm2*"]) == 2
     text = capsys.readouterr().err.replace(str(tmp_path), "DIR")
     golden(text, "a damaged model")
 
@@ -191,6 +191,18 @@ def test_the_command_line_judges_files(
     path.write_text("{}")
     assert main(["bench", "--judge", str(path)]) == 2
     assert "is missing" in capsys.readouterr().err
+
+
+def test_what_would_measure_nothing_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], golden: Any
+) -> None:
+    assert main(["bench", "sim", "--cases", "nothing*"]) == 2
+    golden(capsys.readouterr().err, "no case")
+    problem = error("H020", "there is no driver", hint="install one")
+    monkeypatch.setattr("warploom.runtime.driver.problem", lambda: problem)
+    monkeypatch.setattr(driver, "run_suite", None)
+    assert main(["bench", "decode-small", "gemm"]) == 2
+    golden(capsys.readouterr().err, "no GPU")
 
 
 @pytest.mark.parametrize("words", [[], ["weaving"], ["sim", "--judge", "x.json"]])

@@ -89,6 +89,7 @@ def test_a_kernel_that_is_not_found(file: Path, say: Any, golden: Any, name: str
 
 
 BROKEN = {
+    "leaves at import": ("leaving.py", "import sys\n\nsys.exit(0)\n"),
     "raises at import": ("raising.py", "import warploom as wl\n\nlimit = 1 // 0\n"),
     "no python": ("half.py", "def half(:\n"),
     "another suffix": ("weave.txt", "no code"),
@@ -128,6 +129,14 @@ def test_a_device_word_is_refused_before_anything_is_measured(file: Path, say: A
     code, out, err = say("bench", "compile", "--device", "tpu")
     assert (code, out) == (2, "")
     assert "there is no device `tpu`" in err and "cold/" not in err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_links_in_a_circle_are_no_file(file: Path, say: Any) -> None:
+    circle = file.with_name("circle.py")
+    circle.symlink_to(circle.name)
+    code, out, err = say("run", str(circle))
+    assert (code, out) == (2, "") and "there is no file" in err and "help:" in err
 
 
 def test_a_module_is_found_on_the_path(file: Path, say: Any, monkeypatch: Any) -> None:

@@ -1,5 +1,7 @@
 """Binding arguments: places, scalars, constants, and what each mistake of a first day says."""
 
+from typing import ClassVar
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from warploom.base.dtypes import f32, i32
 from warploom.base.errors import LaunchError
 from warploom.frontend.signature import parse_signature
 from warploom.ir.types import Scalar, Tensor
-from warploom.runtime import arguments
+from warploom.runtime import arguments, memory
 from warploom.runtime.arrays import View, read
 
 
@@ -81,7 +83,41 @@ def test_numpy_numbers_are_scalars() -> None:
     assert type(made.values[2]) is int
 
 
+class Interface:
+    """An array of CUDA by its word; what it says of itself lacks something."""
+
+    __cuda_array_interface__: ClassVar[dict[str, object]] = {"shape": (4, 8)}
+
+
+class Capsule:
+    """An array of DLPack by its word, whose capsule is none."""
+
+    def __init__(self, kind: int, capsule: object) -> None:
+        self.kind, self.capsule = kind, capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.kind, 0
+
+    def __dlpack__(self, **options: object) -> object:
+        if self.capsule is None:
+            raise RuntimeError("its memory is gone")
+        return self.capsule
+
+
 MISTAKES = {
+    "interface in part": lambda: bind(Interface(), Y, 1, 1.0, BM=4),
+    "no capsule": lambda: bind(Capsule(1, 3), Y, 1, 1.0, BM=4),
+    "capsule refused": lambda: bind(Capsule(1, None), Y, 1, 1.0, BM=4),
+    "kind of device": lambda: bind(Capsule(7, 3), Y, 1, 1.0, BM=4),
+    "masked array": lambda: bind(np.ma.masked_array(X, mask=X > 0), Y, 1, 1.0, BM=4),
+    "integer too large for a float": lambda: bind(X, Y, 3, 10**400, BM=4),
+    "integer of 70 bits": lambda: bind(X, Y, 2**70, 1.0, BM=4),
+    "None for an integer": lambda: bind(X, Y, None, 1.0, BM=4),
+    "complex for a float": lambda: bind(X, Y, 3, 1j, BM=4),
+    "unknown name": lambda: bind(X, Y, 3, 1.0, BM=4, whatever=8),
+    "dtype that is none": lambda: memory.device_empty((1,), "f99"),
+    "shape below zero": lambda: memory.device_empty((2, -1), np.float32),
+    "shape of text": lambda: memory.device_zeros("ab", np.float32),
     "list for a tensor": lambda: bind([1.0, 2.0], Y, 1, 1.0, BM=4),
     "None for a tensor": lambda: bind(None, Y, 1, 1.0, BM=4),
     "number for a tensor": lambda: bind(3.0, Y, 1, 1.0, BM=4),

@@ -256,6 +256,15 @@ MISTAKES: dict[str, Any] = {
     "unknown example": lambda: scale.example_call("ragged"),
     "output not writable": lambda: scale[1](np.ones((4, 4)), np.broadcast_to(1.0, (4, 4)), 1, BM=4),
     "empty graph": lambda: wl.graph(lambda: None),
+    "cooperative": lambda: scale.launch(4, cooperative=3),
+    "pdl": lambda: scale.launch(4, pdl="yes"),
+    "debug": lambda: scale.options(debug="maybe"),
+    "no seeds": lambda: scale.example_call().check(seeds=0),
+    "seeds of text": lambda: scale.example_call().check(seeds="many"),
+    "first seed": lambda: scale.example_call().check(first_seed=-1),
+    "no rounds": lambda: scale.example_call().bench(0),
+    "repeats": lambda: scale.example_call().bench(1, 2.5),
+    "no states": lambda: scale.example_call().explore(0),
 }
 
 

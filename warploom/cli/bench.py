@@ -7,11 +7,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from warploom.bench import bars, driver, record, suites
+from warploom.base.errors import error
+from warploom.bench import bars, record, suites
+from warploom.bench import driver as measuring
 from warploom.bench.machine import ROOT
 from warploom.cli import json_file
 from warploom.cli.verbs import FINE, NO, UNUSABLE
-from warploom.runtime import places
+from warploom.runtime import driver, places
+from warploom.runtime.arrays import SIM
 
 BARS = ROOT / "benchmarks" / "bars.toml"
 
@@ -50,25 +53,42 @@ def run(options: argparse.Namespace) -> int:
     try:
         limits = bars.load(BARS) if options.bars or options.judge else {}
         files = [record.read(path) for path in options.judge or []]
-    except (OSError, ValueError) as error:
-        _say(str(error))
+    except (OSError, ValueError) as why:
+        _say(f"{why}; `warploom bench SUITE --json FILE` writes result files")
         return UNUSABLE
     if options.judge:
         return _judge(files, limits)
-    if options.device:
-        places.parse(options.device)
+    for name in options.suites:
+        _check(name, options.device, options.cases)
     single = len(options.suites) == 1
     _prepare(options.json, single)
     records = []
     for name in options.suites:
-        made = driver.run_suite(name, options.device, options.commit, _say, only=options.cases)
+        made = measuring.run_suite(name, options.device, options.commit, _say, only=options.cases)
         records.append(made)
         _write(made, options.json, single)
     if options.json != "-":
-        print("\n".join(line for made in records for line in driver.table(made)))
+        print("\n".join(line for made in records for line in measuring.table(made)))
     if options.bars:
         return _judge(records, limits, to=sys.stderr if options.json == "-" else sys.stdout)
     return NO if any(made["failed"] for made in records) else FINE
+
+
+def _check(name: str, device: str | None, patterns: list[str]) -> None:
+    """Refuse what would measure nothing: patterns without a case, a GPU that is not there."""
+    suite = suites.load(name)
+    where = device or suite.DEVICE
+    place = places.parse(where)
+    if place != SIM and (problem := driver.problem()):
+        raise problem
+    cases = suite.cases(where)
+    if not any(measuring.chosen(case, patterns) for case in cases):
+        raise error(
+            "H021",
+            f"suite {name} has no case `{' '.join(patterns)}`",
+            notes=[f"cases: {', '.join(cases[:8])}{', …' * (len(cases) > 8)}"],
+            hint="patterns are as in a shell: --cases 'bf16/*'",
+        )
 
 
 def _is_folder(target: str, single: bool) -> bool:

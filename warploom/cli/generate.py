@@ -10,6 +10,7 @@ from typing import Any
 from warploom.cli import json_file
 from warploom.cli.verbs import FINE, INTERRUPTED
 from warploom.engine import Generation, Model, load
+from warploom.engine.sampler import Sampling, check_count
 from warploom.engine.ticker import Ticker
 
 SCHEMA = 1
@@ -101,6 +102,9 @@ def _add_sampling(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Generate; returns the exit code. Raises Error where the model or an option is unusable."""
+    # Refused before a model is loaded, which takes seconds.
+    Sampling(args.temperature, args.top_k, args.top_p, args.seed)
+    check_count(args.max_new_tokens)
     prompt = sys.stdin.read() if args.prompt == "-" else args.prompt
     with Ticker(sys.stderr) as progress:
         model = load(

@@ -1,6 +1,7 @@
 """KERNEL on the command line: `FILE.py:kernel` or `package.module:kernel`, with `@name` for an
 example. Finds the object; knows no verb."""
 
+import contextlib
 import importlib
 import importlib.util
 import os
@@ -87,13 +88,14 @@ def _module(place: str) -> ModuleType:
         raise
     except ModuleNotFoundError as why:
         raise error("H026", f"there is no module `{place}` ({why})", hint=_HINT) from why
-    except Exception as why:
+    except (Exception, SystemExit) as why:
         raise _not_importable(place, why) from why
 
 
 def _from_file(path: Path) -> ModuleType:
     """The module in a file, with its folder on the path, as if it were run."""
-    path = path.resolve()
+    with contextlib.suppress(OSError, RuntimeError):  # links in a circle
+        path = path.resolve()
     if not path.is_file():
         raise error("H026", f"there is no file {path}", hint=_HINT)
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -108,13 +110,14 @@ def _from_file(path: Path) -> ModuleType:
     except BaseException as why:
         if before is not None:
             sys.modules[path.stem] = before
-        if isinstance(why, Error) or not isinstance(why, Exception):
+        # `sys.exit()` in the module would end the verb in silence; Ctrl-C shall.
+        if isinstance(why, Error | KeyboardInterrupt | GeneratorExit):
             raise
         raise _not_importable(str(path), why) from why
     return module
 
 
-def _not_importable(place: str, why: Exception) -> Exception:
+def _not_importable(place: str, why: BaseException) -> Exception:
     """The user's module raised: its own exception and line, without the frames that imported it."""
     if isinstance(why, SyntaxError):
         where = f"{why.filename}:{why.lineno}"

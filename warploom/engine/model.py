@@ -24,7 +24,7 @@ from warploom.engine.registry import is_repository
 from warploom.engine.room import check as check_memory
 from warploom.engine.room import no_memory
 from warploom.engine.runner import Runner
-from warploom.engine.sampler import Sampling
+from warploom.engine.sampler import Sampling, check_count
 from warploom.engine.token_runner import TokenRunner, pack, why_not
 from warploom.engine.tokenizer import Tokenizer
 from warploom.engine.weights import DTYPES, load_weights
@@ -126,8 +126,7 @@ class Model:
         what `encode` raises, E301 a prompt that fills the context, E303 an impossible setting.
         """
         sampling = Sampling(temperature, top_k, top_p, seed)
-        if max_new_tokens < 0:
-            raise refuse("E303", f"max_new_tokens is {max_new_tokens}; it must be at least 0")
+        check_count(max_new_tokens)
         self._check_rounds(tokens_per_launch, sampling)
         ids = self.encode(prompt, raw, system)
         self._check_length(len(ids), 1)

@@ -24,11 +24,11 @@ class Sampling:
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.temperature) and self.temperature >= 0):
-            raise _bad("temperature", self.temperature, "at least 0 (0 picks the best token)")
+            raise _bad("temperature", self.temperature, "0, which picks the best token, or more")
         if self.top_k < 0:
-            raise _bad("top_k", self.top_k, "at least 0 (0 keeps every token)")
+            raise _bad("top_k", self.top_k, "0, which keeps every token, or more")
         if not 0 < self.top_p <= 1:
-            raise _bad("top_p", self.top_p, "above 0 and at most 1")
+            raise _bad("top_p", self.top_p, "a number above 0, and 1 at most")
         if not 0 <= self.seed < 2**64:
             raise _bad("seed", self.seed, "a whole number from 0 to 2^64 - 1")
 
@@ -38,8 +38,14 @@ class Sampling:
         return self.temperature == 0
 
 
+def check_count(max_new_tokens: int) -> None:
+    """Refuse a number of tokens that is none. Raises ModelError E303."""
+    if max_new_tokens < 0:
+        raise _bad("max_new_tokens", max_new_tokens, "0 or more")
+
+
 def _bad(name: str, value: object, wanted: str) -> Exception:
-    return refuse("E303", f"{name} is {value}; it must be {wanted}")
+    return refuse("E303", f"{name} is {value}", hint=f"give {wanted}")
 
 
 def pick(logits: np.ndarray, sampling: Sampling, position: int) -> int:

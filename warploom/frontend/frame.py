@@ -253,7 +253,9 @@ class Frame:
     def _unknown(self, name: str, node: ast.AST) -> Problem:
         known = [*self.names, *self.source.fn.__globals__]
         near = nearest(name, known)
-        hint = f"did you mean `{near}`?" if near else ""
+        hint = "bind it before this line, or in the module outside of the kernel"
+        if near:
+            hint = f"did you mean `{near}`?"
         if not near and name in VOCABULARY:
             hint = f"did you mean `wl.{name}`?"
         return self.problem("F013", f"the name `{name}` is not known", node, hint=hint)

@@ -47,7 +47,9 @@ def extent_of(extent: Any, argument: str) -> int:
             "T016",
             f"an extent is an integer, not {kind_of(extent)}",
             argument=argument,
-            hint="`//` divides integers" if isinstance(extent, float) else "",
+            hint="`//` divides integers"
+            if isinstance(extent, float)
+            else "give a constant integer",
         )
     if extent < 1:
         raise Refused(

@@ -156,7 +156,7 @@ def _unknown(
     elif near:
         hint = f"did you mean `{near[0]}`?"
     else:
-        hint = ""
+        hint = "leave it out, or give it under the name of a parameter"
     notes = (f"parameters: {', '.join(names)}",)
     return error("H012", f"`{kernel}` has no parameter `{name}`", notes=notes, hint=hint)
 
@@ -218,7 +218,8 @@ def scalar(value: Any, name: str, dtype: DType) -> int | float | bool:
         except TypeError:
             pass
     kind = type(value).__name__
-    hint = "give a whole number" if isinstance(value, float) and dtype.is_int else ""
+    what = "True or False" if dtype.is_bool else "a real number" if dtype.is_float else ""
+    hint = f"give {what or 'a whole number'}"
     text = f"`{name}` is a scalar of type {dtype}, and {value!r} ({kind}) was given"
     raise error("H003", text[:300], hint=hint)
 
@@ -226,13 +227,19 @@ def scalar(value: Any, name: str, dtype: DType) -> int | float | bool:
 def _integer(value: int, name: str, dtype: DType) -> int:
     low, high = _LIMITS.get(dtype.name, (0, 0))
     if not low <= value <= high:
-        hint = "declare the parameter `wl.i64`" if dtype.name == "i32" else ""
+        wider = dtype.name == "i32" and value.bit_length() < 64
+        hint = "declare the parameter `wl.i64`" if wider else "give a number in these bounds"
         raise error("H019", f"`{name}` = {value} does not fit {dtype} ({low} … {high})", hint=hint)
     return value
 
 
 def _float(value: Any, name: str, dtype: DType) -> float:
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        shown = f"a number of {int(value).bit_length():,} bits"
+        hint = "give one that a float can hold"
+        raise error("H019", f"`{name}`: {shown} does not fit {dtype}", hint=hint) from None
     if dtype.bits == 32 and abs(number) > 3.4028235677973366e38 and abs(number) != float("inf"):
         raise error(
             "H019",

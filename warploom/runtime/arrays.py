@@ -101,6 +101,10 @@ class View:
         return self.address + low * size, self.address + (high + 1) * size
 
 
+# The way out where an array of another library is none of memory that a launch can use.
+COPY = "copy it to a NumPy array or a torch tensor, and pass that"
+
+
 def read(value: Any, name: str) -> View:
     """The view of an argument; raises LaunchError naming the parameter where it is no array."""
     if type(value) is np.ndarray:
@@ -111,6 +115,9 @@ def read(value: Any, name: str) -> View:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         return _torch(torch, value, name)
+    if isinstance(value, np.ma.MaskedArray):
+        hint = f"{name}.filled(0) is a plain array, with zeros where nothing is valid"
+        raise error("H002", f"`{name}` is a tensor, and a masked array was given", hint=hint)
     if isinstance(value, np.ndarray):
         return _numpy(value, name)
     if isinstance(value, np.generic):
@@ -231,7 +238,7 @@ def torch_dtype(dtype: DType) -> Any:
     for name, ours in _TORCH_NAMES.items():
         if ours == dtype:
             return getattr(sys.modules["torch"], name)
-    raise error("H009", f"torch has no type for {dtype}")
+    raise error("H009", f"torch has no type for {dtype}", hint="give an `out` of another type")
 
 
 def _torch(torch: Any, tensor: Any, name: str) -> View:
@@ -252,7 +259,7 @@ def _torch(torch: Any, tensor: Any, name: str) -> View:
         return View(dtype, shape, tensor.stride(), address, place, True, tensor, None, "torch")
     if device.type != "cpu":
         text = f"`{name}` lives on {device}; a launch takes CPU and CUDA tensors"
-        raise error("H014", text)
+        raise error("H014", text, hint=f"{name}.cpu() makes a copy that the simulator takes")
     view = View(dtype, shape, tensor.stride(), address, SIM, True, tensor)
     view.host = _as_numpy(view)
     return view
@@ -261,6 +268,8 @@ def _torch(torch: Any, tensor: Any, name: str) -> View:
 def _cuda_interface(value: Any, name: str) -> View:
     try:
         facts = value.__cuda_array_interface__
+        address, read_only = facts["data"]
+        _ = facts["typestr"], tuple(facts["shape"])
     except Exception as why:
         raise not_a_tensor(value, name) from why
     dtype = _element_type(facts["typestr"], getattr(value, "dtype", None))
@@ -272,7 +281,6 @@ def _cuda_interface(value: Any, name: str) -> View:
     strides = dlpack.contiguous(shape)
     if given is not None:
         strides = tuple(s // dtype.bytes for s in given)
-    address, read_only = facts["data"]
     index = getattr(getattr(value, "device", None), "id", None)
     if index is None:
         index = value.__dlpack_device__()[1] if hasattr(value, "__dlpack_device__") else 0
@@ -292,15 +300,20 @@ def _element_type(word: str, own: Any) -> DType | None:
 def _dlpack(value: Any, name: str) -> View:
     kind, index = value.__dlpack_device__()
     if kind not in (dlpack.CPU, dlpack.CUDA, dlpack.CUDA_HOST, dlpack.CUDA_MANAGED):
-        raise error("H014", f"`{name}` lives on a device of DLPack kind {int(kind)}")
+        text = f"`{name}` lives on a device of DLPack kind {int(kind)}"
+        raise error("H014", text, hint=COPY)
     on_gpu = kind in (dlpack.CUDA, dlpack.CUDA_MANAGED)
     try:
         # Stream -1: no synchronisation here; the launch goes to the stream that orders it.
         capsule = value.__dlpack__(stream=-1) if on_gpu else value.__dlpack__()
     except Exception as why:
         text = f"`{name}` ({_kind(value)}) gives no DLPack view: {why}"
-        raise error("H002", text) from why
-    facts = dlpack.describe(capsule)
+        raise error("H002", text, hint=COPY) from why
+    try:
+        facts = dlpack.describe(capsule)
+    except ValueError as why:
+        text = f"`{name}` ({_kind(value)}) gives no DLPack view: {why}"
+        raise error("H002", text, hint=COPY) from why
     if facts.dtype is None:
         raise bad_dtype(name, facts.type_name)
     _checked_rank(facts.shape, name)

@@ -73,7 +73,7 @@ def parse_cluster(cluster: Any, grid: Grid) -> Grid:
     x, y, z = (*extents, 1, 1)[:3]
     if x * y * z > MOST_IN_CLUSTER:
         text = f"a cluster of {x} x {y} x {z} has {x * y * z} blocks; the most is {MOST_IN_CLUSTER}"
-        raise error("H030", text)
+        raise error("H030", text, hint="take fewer along an axis")
     found = (x, y, z)
     if any(blocks % of for blocks, of in zip(grid, found, strict=True)):
         nearest = tuple(-(-blocks // of) * of for blocks, of in zip(grid, found, strict=True))

@@ -101,6 +101,10 @@ class Kernel:
         for name in unknown:
             hint = f"options: {', '.join(_LAUNCH_OPTIONS)}"
             raise error("H021", f"there is no launch option `{name}`", hint=hint)
+        for name, value in (("cooperative", cooperative), ("pdl", pdl)):
+            if not isinstance(value, bool):
+                text = f"{name}={value!r:.80} is no choice"
+                raise error("H021", text, hint="give True or False")
         warps = self.warps if warps is None else _warps(warps)
         return Launcher(self, grid, warps, stream, cluster, Ways(pdl, cooperative))
 
@@ -233,7 +237,7 @@ def _seconds(debug: Any) -> float:
         text = (
             f"debug={debug!r}: True, or the seconds that a wait may take, up to {_MOST_SECONDS:,}"
         )
-        raise error("H021", text)
+        raise error("H021", text, hint="debug=True waits as long as is usual")
     return float(debug)
 
 

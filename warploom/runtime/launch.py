@@ -195,6 +195,8 @@ class Call:
         if schedule and schedule not in SCHEDULES:
             hint = f"schedules: {', '.join(SCHEDULES)}"
             raise error("H021", f"there is no schedule `{schedule}`", hint=hint)
+        counted("seeds", seeds, 1)
+        counted("first_seed", first_seed, 0)
         kernel, launcher = self.kernel, self.launcher
         arguments, variant = self._simulated()
         if 0 in launcher.grid:
@@ -217,8 +219,7 @@ class Call:
         One of each class of equivalent interleavings, or every one where not `reduced`. Arrays are
         left as one run leaves them.
         """
-        if limit < 1:
-            raise error("H021", f"limit={limit}: at least one state", hint="give 1 or more")
+        counted("limit", limit, 1)
         kernel, launcher = self.kernel, self.launcher
         arguments, variant = self._simulated()
         if 0 in launcher.grid:
@@ -271,6 +272,8 @@ class Call:
         On a GPU measured between two events of the stream, so without the cost of Python where the
         kernel takes longer than that.
         """
+        counted("rounds", rounds, 1)
+        counted("repeats", repeats, 1)
         bound = self.launcher.bound(*self.args, **self.kwargs)
         bound()
         if bound.place == SIM:
@@ -288,6 +291,13 @@ class Call:
             end.record(stream)
             samples.append(end.seconds_since(start) / repeats)
         return statistics.median(samples)
+
+
+def counted(name: str, value: Any, least: int) -> None:
+    """Refuse a count that is none."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        hint = f"give a whole number from {least} up"
+        raise error("H021", f"{name}={value!r:.80} is no count", hint=hint)
 
 
 def _timed(bound: Bound) -> float:

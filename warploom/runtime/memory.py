@@ -5,8 +5,10 @@ They carry DLPack (bf16 too), so torch, CuPy and JAX read them in place. Knows n
 
 from __future__ import annotations
 
+import operator
 import sys
 import weakref
+from collections.abc import Iterable
 from math import prod
 from typing import Any
 
@@ -166,9 +168,8 @@ def device_empty(shape: int | tuple[int, ...], dtype: Any, device: int | str = 0
     `dtype` is a NumPy type, or one of Warploom's such as `wl.bf16`; `device` a number or a word
     such as "gpu:1". Raises LaunchError where no GPU can be used or its memory does not suffice.
     """
+    extents, element = _extents(shape), element_type(dtype)
     device = device if isinstance(device, int) else places.gpu_number(device)
-    extents = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
-    element = element_type(dtype)
     memory = _Allocation(device, prod(extents) * element.bytes)
     return DeviceArray(memory, memory.address, element, extents, dlpack.contiguous(extents), device)
 
@@ -201,9 +202,25 @@ def element_type(dtype: Any) -> DType:
         return dtype
     if type(dtype).__module__ == "torch":
         return arrays.from_torch(dtype, "dtype")
-    found = dtypes.from_numpy(np.dtype(dtype))
+    try:
+        meant = np.dtype(dtype)
+    except TypeError:
+        raise arrays.bad_dtype("dtype", f"{dtype!r:.80}") from None
+    found = dtypes.from_numpy(meant)
     if found is None:
-        raise arrays.bad_dtype("dtype", str(np.dtype(dtype)))
+        raise arrays.bad_dtype("dtype", str(meant))
+    return found
+
+
+def _extents(shape: Any) -> tuple[int, ...]:
+    """A shape as integers; raises LaunchError H022."""
+    try:
+        found = tuple(map(operator.index, shape if isinstance(shape, Iterable) else (shape,)))
+    except TypeError:
+        found = (-1,)
+    if any(extent < 0 for extent in found):
+        hint = "give an integer or a tuple of integers, each from 0 up"
+        raise error("H022", f"{shape!r:.80} is no shape", hint=hint)
     return found
 
 
