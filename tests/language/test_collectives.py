@@ -84,6 +84,35 @@ def test_sizes(device, size: int, dtype: str, op: str) -> None:
     assert same(device.get(y), rounds_of(host, op, 2, 2))
 
 
+@pytest.mark.parametrize(
+    ("cluster", "size", "dtype"),
+    [(2, 32_768, "f16"), (16, 32_768, "f16"), (3, 16_384, "f32"), (5, 8195, "bf16")],
+)
+def test_large_ones_go_in_pieces(device, cluster: int, size: int, dtype: str) -> None:
+    """64 KB a block in pieces of 16 KB, an odd rest behind them."""
+    host = values(dtype, (cluster, size))
+    y = device.empty((2, cluster, size), NUMPY[dtype])
+    launch = reduced.launch(cluster, cluster=(cluster, 1, 1), warps=8)
+    launch(device.put(host), y, OP="sum", OVER=wl.cluster, N=size, ROUNDS=2)
+    assert same(device.get(y), rounds_of(host, "sum", 2, cluster))
+
+
+@wl.kernel
+def of_rows(x: wl.Tensor, y: wl.Tensor, ROWS: wl.const, N: wl.const):
+    here = wl.program_id(0)
+    part = wl.load(x[here, wl.ds(0, ROWS), wl.ds(0, N)])
+    wl.store(y[here, wl.ds(0, ROWS), wl.ds(0, N)], wl.all_reduce(part, "max"))
+
+
+@pytest.mark.parametrize(("cluster", "rows", "size"), [(2, 16, 1024), (16, 16, 1024), (3, 7, 1024)])
+def test_large_rows_go_in_pieces(device, cluster: int, rows: int, size: int) -> None:
+    """Of a whole number of rows; where rows of all parties are too long for two stages, pushed."""
+    host = values("f32", (cluster, rows, size))
+    y = device.empty(host.shape, np.float32)
+    of_rows.launch(cluster, cluster=(cluster,), warps=8)(device.put(host), y, ROWS=rows, N=size)
+    assert same(device.get(y), np.broadcast_to(host.max(axis=0), host.shape))
+
+
 @pytest.mark.parametrize("blocks", [1, 2, 5, 24])
 @pytest.mark.parametrize(("dtype", "size"), [("f32", 4), ("f32", 100), ("bf16", 7), ("i32", 64)])
 def test_over_the_grid(device, blocks: int, dtype: str, size: int) -> None:

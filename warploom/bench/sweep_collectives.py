@@ -6,6 +6,7 @@ writes the rows of `base/protocols` for clusters: up to which size one push is t
 
 import argparse
 import json
+import math
 import multiprocessing
 import os
 import sys
@@ -23,15 +24,16 @@ import numpy as np
 
 import warploom as wl
 from warploom.base import protocols
+from warploom.base.errors import CompileError
 from warploom.bench import machine
 from warploom.bench.measure import alternate
 from warploom.bench.suites.collectives import whole_clusters
 from warploom.kernels.collectives import kernel, reference
 from warploom.language import collective
 
-# Two halves of slots for 16 blocks fit shared memory up to there.
-SIZES, CLUSTERS = (256, 512, 768, 1024, 2048, 4096, 6144), (2, 4, 8, 16)
+SIZES, CLUSTERS = (256, 512, 768, 1024, 2048, 4096, 6144, 8192), (2, 4, 8, 16)
 WAYS = ("push", "staged")
+TOO_LARGE = "B001"
 CHAIN, SAMPLES = 2000, 5
 
 
@@ -60,15 +62,27 @@ class Trial:
         return self.way if over == "cluster" else protocols.protocol(over, size, parties)
 
     def nanoseconds(self) -> float:
-        """Of a round; NaN where the result is wrong."""
+        """Of a round; NaN where the result is wrong, infinite where its slots do not fit."""
         call, x = self.call(3)
-        call.launcher(*call.args, **call.kwargs)
+        if not launched(call):
+            return math.inf
         wanted = reference.all_reduce(x, self.cluster, "sum", 3, 1.0 / self.cluster)
         if wl.to_numpy(call.args[1]).tobytes() != wanted.tobytes():
             return float("nan")
         chains = {str(n): partial(self.call(n)[0].bench, 1, 2) for n in (0, CHAIN)}
         taken = alternate(chains, SAMPLES)
         return 1e9 * (median(taken[str(CHAIN)]) - median(taken["0"])) / CHAIN
+
+
+def launched(call: Any) -> bool:
+    """Launch it, unless a block has too little shared memory for it."""
+    try:
+        call.launcher(*call.args, **call.kwargs)
+    except CompileError as error:
+        if error.code != TOO_LARGE:
+            raise
+        return False
+    return True
 
 
 def trials(way: str, clusters: list[int]) -> Iterator[Trial]:
@@ -87,8 +101,7 @@ def prepared(way: str, cluster: int) -> None:
     _apart(way)
     for one in trials(way, [cluster]):
         if not one.full:
-            call, _ = one.call(1)
-            call.launcher(*call.args, **call.kwargs)
+            launched(one.call(1)[0])
 
 
 def measured(way: str, clusters: list[int]) -> list[tuple[Trial, float]]:
@@ -106,7 +119,8 @@ def rows(found: dict[Trial, float], cluster: int) -> Iterator[dict[str, Any]]:
     for (size, way, _, (first, second)), after in zip(best, [*best[1:], None], strict=True):
         if after is not None and after[1] != way:
             key = {"over": "cluster", "parties": cluster, "bytes": size}
-            value = {"value": round(first, 1), "unit": "ns", "runner_up": round(second, 1)}
+            other = round(second, 1) if math.isfinite(second) else None
+            value = {"value": round(first, 1), "unit": "ns", "runner_up": other}
             yield {"key": key, "config": way, **value}
 
 
