@@ -4,10 +4,11 @@
 Timed in one chain of rounds: idle by launches with and without rounds, busy by the clock that all
 SMs share, read by each block around its rounds; the slowest block counts. All protocols run (short
 vectors; one of them in clusters of two blocks), and the fastest one is the row's; the others stand
-in `other`. A protocol takes no part whose rounds the stream does not outlast, or beside which it
-reads less than SATURATED of what the machine can; what it reads stands in `stream_tb_s`. A row
-where none is left is `wrong`. There is no rival. On the simulator a few rounds run, in
-milliseconds.
+in `other`. The stream has as many pieces under way as it needs to read SATURATED of what the
+machine can beside the rounds, and no more than that stand in a queue in front of them: the first of
+UNDER_WAY that does. A protocol takes no part where none does, or whose rounds the stream does not
+outlast; a row where no protocol is left is `wrong`. `stream_tb_s` and `under_way` say what was read
+and how. There is no rival. On the simulator a few rounds run, in milliseconds.
 """
 
 from functools import partial
@@ -32,12 +33,11 @@ MOST_POLLED = 4096
 LENGTHS = (256, 1024, 4096, 16384)
 SIMULATED = ("256/idle", "256/busy")
 STREAMED = 1 << 30  # bytes, read again and again
-SATURATED = 0.9
-# Pieces of 16 KB that an SM has under way: as many as saturate memory.
-UNDER_WAY = 3
-# Chunks of the stream for a round, so that it outlasts the slowest round that is of interest: of
-# many elements, for each 512 of them.
-CHUNKS_A_ROUND, ELEMENTS_A_CHUNK = 8, 512
+SATURATED = 0.95
+PIECE, UNDER_WAY = 8192, (7, 8, 10)  # bytes of a copy; copies that an SM has under way
+# Pieces of the stream for a round, so that it outlasts the slowest round that is of interest: of
+# many elements, for each 256 of them.
+PIECES_A_ROUND, ELEMENTS_A_PIECE = 24, 256
 
 
 def cases(device: str) -> list[str]:
@@ -104,34 +104,46 @@ def _idle(row: Row, length: int, blocks: int, protocol: str, seed: int) -> list[
 
 
 def _busy(row: Row, length: int, blocks: int, protocol: str, seed: int) -> list[float]:
+    for under_way in UNDER_WAY:
+        found, rate = _beside(row, length, blocks, protocol, seed, under_way)
+        if row.status != "ok":
+            return []
+        row.extra.setdefault("stream_tb_s", {})[protocol] = rate
+        row.extra.setdefault("under_way", {})[protocol] = under_way
+        if rate >= SATURATED * machine.facts(machine.name())["read"]["value"]:
+            return found
+    return []
+
+
+def _beside(
+    row: Row, length: int, blocks: int, protocol: str, seed: int, under_way: int
+) -> tuple[list[float], float]:
+    """Microseconds of a round, none where the stream ends before them, and what it reads in TB/s,
+    with so many pieces under way."""
     x, share = _operands(length, blocks, seed)
     given, out = wl.to_device(x), wl.device_empty((blocks, length), wl.f32)
-    pieces = STREAMED // kernel.CHUNK
-    stream = wl.device_empty((pieces, kernel.CHUNK // 4), wl.f32)
+    stream = wl.device_empty((STREAMED // PIECE, PIECE // 4), wl.f32)
     times = wl.to_device(np.zeros((blocks, 2), np.int64))
     launch = kernel.exchange_busy.launch(blocks, cluster=_cluster(protocol), cooperative=True)
-    constants = {"SHARE": share, "N": length, "WAY": protocol, "STAGES": UNDER_WAY}
-    chunks = CHAIN * max(CHUNKS_A_ROUND, length // ELEMENTS_A_CHUNK)
-    launch(given, out, stream, times, CHAIN, chunks, **constants)
+    constants = {"SHARE": share, "N": length, "WAY": protocol}
+    constants |= {"STAGES": under_way, "PIECE": PIECE}
+    pieces = CHAIN * max(PIECES_A_ROUND, length // ELEMENTS_A_PIECE)
+    launch(given, out, stream, times, CHAIN, pieces, **constants)
     if not _is_right(row, wl.to_numpy(out), x, share, CHAIN):
-        return []
-    found, rates = [], []
+        return [], 0.0
+    found, rates, outlasts = [], [], True
     for _ in range(SAMPLES):
-        launch(given, out, stream, times, CHAIN, chunks, **constants)
+        launch(given, out, stream, times, CHAIN, pieces, **constants)
         rounds, streamed = wl.to_numpy(times).max(axis=0)
-        if streamed < rounds:
-            return []
-        found.append(1e-3 * rounds / CHAIN)
-        rates.append(1e-3 * blocks * chunks * kernel.CHUNK / streamed)
-    rate = round(median(rates), 3)
-    row.extra.setdefault("stream_tb_s", {})[protocol] = rate
-    known = machine.facts(machine.name())["read"]["value"]
-    return found if rate >= SATURATED * known else []
+        outlasts = outlasts and bool(streamed >= rounds)
+        found.append(1e-3 * float(rounds) / CHAIN)
+        rates.append(1e-3 * blocks * pieces * PIECE / float(streamed))
+    return found if outlasts else [], round(median(rates), 3)
 
 
-def _cluster(protocol: str) -> int:
-    """Blocks of a cluster."""
-    return 2 if protocol == "relayed" else 1
+def _cluster(protocol: str) -> tuple[int, ...]:
+    """The shape of a cluster."""
+    return (2,) if protocol == "relayed" else (1,)
 
 
 def _simulated(case: str, length: int, how: str, context: Context) -> Row:
