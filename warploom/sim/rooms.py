@@ -6,8 +6,7 @@ only. Knows no order.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from warploom.ir.op import Op, Value
@@ -37,11 +36,16 @@ class _Use:
     room: Placed
     reach: Reach
     what: str = ""
+    right: set[int] = field(default_factory=set, compare=False)
 
     def check(self, op: Op, s: Slots, m: Batch) -> None:
-        """Tell of an access that is not in its buffer."""
-        first, end = self.reach(int(s[self.slot]) & _BYTE)
+        """Tell of an access that is not in its buffer. `right`: addresses that are known to be."""
+        address = s[self.slot]
+        if address in self.right:
+            return
+        first, end = self.reach(int(address) & _BYTE)
         if self.room.at <= first and end <= self.room.end:
+            self.right.add(address)
             return
         if self.what:
             sync_faults.outside(m, op, self.what, first, end - first, self.room)
@@ -99,10 +103,8 @@ def _bytes(size: int) -> Reach:
 
 
 def _chunks(operand: Operand) -> Reach:
-    return lambda address: _span(operand, address)
+    def reach(address: int) -> tuple[int, int]:
+        at, last = places(operand, address)
+        return int(at.min()) * CHUNK, last
 
-
-@lru_cache(maxsize=1024)
-def _span(operand: Operand, address: int) -> tuple[int, int]:
-    at, last = places(operand, address)
-    return int(at.min()) * CHUNK, last
+    return reach
