@@ -132,6 +132,17 @@ def test_contestants_take_turns_and_swap_places() -> None:
     assert samples == {"a": [1.0, 4.0, 5.0], "b": [2.0, 3.0, 6.0]}
 
 
+def test_contestants_rest_before_each_round(monkeypatch: Any) -> None:
+    order: list[object] = []
+
+    def contestant(name: str) -> Any:
+        return lambda: order.append(name) or 1.0
+
+    monkeypatch.setattr(measure.time, "sleep", order.append)
+    measure.alternate({"a": contestant("a"), "b": contestant("b")}, 2, 0.25)
+    assert order == [0.25, "a", "b", 0.25, "b", "a"]
+
+
 def test_summary_is_median_and_measured_percentiles() -> None:
     assert measure.summary([float(n) for n in range(11)]) == (5.0, (1.0, 9.0))
     assert measure.summary([3.0]) == (3.0, (3.0, 3.0))

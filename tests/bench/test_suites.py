@@ -66,7 +66,7 @@ def test_products_are_judged_by_the_limit_of_their_machine(
     sides, rests = {"ours": graph_of(2e-2), "cublas": graph_of(1e-2)}, list[float]()
     monkeypatch.setattr(gemm.time, "sleep", rests.append)
     gemm.time_in_turn(row, sides, (10_000, 10_000, 10_000), context)
-    assert rests == [gemm.REST_S]
+    assert rests == [gemm.REST_S, *[gemm.ROUND_REST_S] * 3]
     assert (row.ours, row.rivals, row.clock_mhz) == (100.0, {"cublas": 200.0}, 1700)
     assert row.extra["clocks_mhz"] == {"ours": 1700, "cublas": 1700}
     assert row.of_limit == of_limit

@@ -6,16 +6,18 @@ from statistics import median
 
 
 def alternate(
-    contestants: Mapping[str, Callable[[], float]], rounds: int
+    contestants: Mapping[str, Callable[[], float]], rounds: int, rest_s: float = 0.0
 ) -> dict[str, list[float]]:
     """Call each contestant once a round, in turn, so that a slow spell hits all alike.
 
     A contestant returns its own measurement. The order turns round each time, because who comes
-    second finds warmer caches and a warmer chip.
+    second finds warmer caches and a warmer chip. `rest_s`: seconds of nothing before each round.
     """
     samples: dict[str, list[float]] = {name: [] for name in contestants}
     names = list(contestants)
     for turn in range(rounds):
+        if rest_s:
+            time.sleep(rest_s)
         for name in names if turn % 2 == 0 else reversed(names):
             samples[name].append(contestants[name]())
     return samples
