@@ -89,3 +89,23 @@ def test_bytes_are_counted_once():
     kernel = staged.launch(1).call(x, y, STEPS=1).text("machine")
     (total,) = (int(w[7:]) for w in kernel.split("\n")[0].split() if w.startswith("shared="))
     assert 16384 <= total < 16384 + 256
+
+
+@wl.kernel
+def bits_by_replicas(y: wl.Tensor):
+    """Each replica sees the bits of its quarter of a tile that all have."""
+    tile = wl.shared((4, 32), wl.f32, swizzle=0)
+    with wl.roles():
+        with wl.role("see", warps=1, replicas=4) as r:
+            tile[wl.ds(r, 1), :].store(wl.full((1, 32), 1.0, wl.f32))
+            bits = tile.reinterpret(wl.i32)
+            wl.store(y[wl.ds(r, 1), wl.ds(0, 32)], bits[wl.ds(r, 1), :].load())
+        with wl.role("other", warps=2, replicas=2) as r:
+            wl.store(y[wl.ds(4 + r, 1), wl.ds(0, 32)], wl.full((1, 32), 2, wl.i32))
+
+
+def test_replicas_see_the_bytes_that_all_have(device):
+    y = device.put(np.zeros((6, 32), np.int32))
+    bits_by_replicas[1](y)
+    found = device.get(y)
+    assert (found[:4] == np.float32(1.0).view(np.int32)).all() and (found[4:] == 2).all()

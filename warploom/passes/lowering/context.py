@@ -99,6 +99,7 @@ class Lowering:
         self.fences = [op for op in walk(kernel.body) if isinstance(op, FenceAsync)]
         self.values: dict[Value, Value] = {}
         self.places: dict[Value, SharedPlace] = {}
+        self.homes: dict[Value, Block] = {}  # where the buffers of shared tiles are made
         self.aliases = place_aliases(kernel)
         self.regions = 1 + max((a.region for a in self.aliases.values()), default=-1)
         self.barrier_makers: dict[Block, OneThread] = {}  # by the block that they stand in

@@ -62,6 +62,7 @@ def alloc(lower: Lowering, op: shared.Allocation) -> None:
         slots=max(kind.slots, 1),
     )
     buffer = lower.build.emit(made, op.result.name or "buffer")
+    lower.homes[buffer] = lower.build.block
     lower.places[op.result] = SharedPlace(buffer, None, alias)
 
 
@@ -81,7 +82,8 @@ def slot(lower: Lowering, op: shared.Slot) -> None:
 
 @lowers(shared.Reinterpret)
 def reinterpret(lower: Lowering, op: shared.Reinterpret) -> None:
-    """Another buffer on the same bytes."""
+    """Another buffer on the same bytes, made beside it: inside a role, its replicas would have one
+    each."""
     place = lower.places[op.value]
     base = place.buffer.owner
     assert isinstance(base, shared_memory.BufferOp)
@@ -95,7 +97,10 @@ def reinterpret(lower: Lowering, op: shared.Reinterpret) -> None:
         within=base.within,
         content=base.content,
     )
-    buffer = lower.build.emit(made, op.result.name or place.buffer.name)
+    home = lower.homes[place.buffer]
+    buffer = Builder(Block(), op.loc).emit(made, op.result.name or place.buffer.name)
+    home.ops.insert(home.ops.index(base) + 1, made)
+    lower.homes[buffer] = home
     lower.places[op.result] = replace(place, buffer=buffer)
 
 
