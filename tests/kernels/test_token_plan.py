@@ -75,6 +75,20 @@ def test_a_source_is_held_or_added_up_once() -> None:
     assert [other.is_reduced(n) for n in (1, 2, 3)] == [False, False, True]
 
 
+@pytest.mark.parametrize("name", ["llama-3.2-1b", "llama-2-7b", "llama-3.1-8b", "qwen3-8b"])
+def test_few_parts(name: str) -> None:
+    """A few blocks may have no share, where results have fewer parts for it; none has more."""
+    plan = token.make(SHAPES[name], 132)
+    for matrix in plan.matrices:
+        even = replace(matrix, blocks=min(132, matrix.total))
+        assert matrix.longest == even.longest and matrix.parts <= even.parts
+        assert matrix.blocks > 0.94 * even.blocks
+    assert plan.out.held_steps * plan.out.wide * UNIT <= 2048
+    if name == "llama-3.2-1b":
+        found = [(m.blocks, m.parts) for m in (plan.out, plan.gate_up, plan.down)]
+        assert found == [(128, 2), (128, 1), (128, 2)]
+
+
 def test_warps_that_suit_a_model() -> None:
     """Sixteen, or twelve where bands of sixteen leave many rows of zeros."""
     wanted = {"smollm2-135m": 12}

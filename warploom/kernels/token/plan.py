@@ -9,7 +9,7 @@ to the blocks in equal shares, so a band may be the work of several blocks, and 
 Numbers only: knows no arrays and no kernel.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -53,6 +53,7 @@ _RING = 192 * 1024
 _HEADS_COLUMNS = 128  # of the query heads that a warp attends with at a time
 # Registers that bringing weights takes, and from how many warps on the others want the rest.
 _FEW, _MANY_WARPS = 32, 16
+_SPARED = 20  # of so many blocks one may have no share of a matrix, for fewer parts
 _FILLING = 0.03  # of the weights: what rows of zeros may cost before fewer warps are taken
 
 
@@ -316,16 +317,34 @@ def _matrices(shape: Shape, blocks: int, warps: int) -> list[Matrix]:
         order = ("qkv", "gate_up", "down", "out")
         shared = [_matrix(*sizes[name], blocks, warps, 0).wide for name in order[:2]]
         widest |= dict.fromkeys(order[:2], min(shared))
+    held = dict.fromkeys(sizes, _HELD)
+    if not shape.parallel:
+        held["out"] = _HELD // 2  # each block merges chunks of heads for what it needs
     base, made = 0, {}
     for name in order:
-        made[name] = _matrix(*sizes[name], blocks, warps, base, widest[name])
-        base += made[name].total
+        found = _matrix(*sizes[name], blocks, warps, base, widest[name], held[name])
+        made[name] = found if shape.parallel else _aligned(found)
+        base += found.total
     head = _matrix(shape.vocabulary, shape.hidden, blocks, warps, shape.layers * base)
     return [*(made[name] for name in sizes), head]
 
 
+def _aligned(matrix: Matrix) -> Matrix:
+    """The matrix dealt to a few blocks less where shares then begin with bands, or divide them: its
+    results have fewer parts, which all others read, and the longest share stays what it is."""
+    least = matrix.blocks - matrix.blocks // _SPARED
+    dealt = [replace(matrix, blocks=count) for count in range(matrix.blocks, least - 1, -1)]
+    return min((d for d in dealt if d.longest <= matrix.longest), key=lambda d: d.parts)
+
+
 def _matrix(
-    rows: int, columns: int, blocks: int, warps: int, base: int, widest: int = _WIDEST
+    rows: int,
+    columns: int,
+    blocks: int,
+    warps: int,
+    base: int,
+    widest: int = _WIDEST,
+    held: int = _HELD,
 ) -> Matrix:
     """As many units beside each other as the columns and the memory of a block allow: a band then
     has few rows, so few blocks share it, and its sums come together in shared memory. But the
@@ -333,7 +352,7 @@ def _matrix(
     wide = widest
     while wide > 1:
         made = _split(rows, columns, blocks, warps, base, wide)
-        if made is not None and made.held_steps * wide * UNIT <= _HELD:
+        if made is not None and made.held_steps * wide * UNIT <= held:
             return made
         wide //= 2
     made = _split(rows, columns, blocks, warps, base, 1)
