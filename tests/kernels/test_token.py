@@ -9,6 +9,7 @@ import warploom as wl
 from tests.kernels.token_model import SMALL, error, machine, model
 from warploom.base.errors import ShapeError
 from warploom.kernels import token
+from warploom.kernels.token import launch
 from warploom.kernels.token.reference import forward
 from warploom.testing.golden import Golden
 
@@ -53,6 +54,16 @@ def test_lengths(device, length: int) -> None:
     ids = some(length)
     run = machine(device, made, context=768).holding([ids[:-1]])
     logits, _ = run.run(ids[-1:], [length - 1], [0])
+    assert error(logits[0], forward(made, ids, short=True).logits[-1]) < NEAR
+
+
+def test_many_chunks(device, monkeypatch) -> None:
+    """More than one merge takes at a time, of which the last has fewer."""
+    monkeypatch.setattr(launch, "MANY", 2)
+    made = model(replace(SMALL, layers=1))
+    ids = some(2 * 256 + 40)
+    run = machine(device, made, context=9 * 256).holding([ids[:-1]])
+    logits, _ = run.run(ids[-1:], [len(ids) - 1], [0])
     assert error(logits[0], forward(made, ids, short=True).logits[-1]) < NEAR
 
 

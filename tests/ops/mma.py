@@ -49,7 +49,33 @@ def product(op: str, dtype: str, warps: int, steps: int) -> Case:
     return Case(op, dtype, make, f"{warps}warps-{steps}steps")
 
 
-CASES = [
+@wl.kernel
+def joined_products(a: wl.Tensor, b: wl.Tensor, c: wl.Tensor):
+    """Fragments put together from runs, in registers; the sums of the upper and lower rows."""
+    lane = wl.arange(32)
+    parts = [wl.gather(a, (lane // 4 + 8 * h, lane % 4 * 4), run=4) for h in wl.unroll(2)]
+    left = wl.cat((parts[0][:, 0:2], parts[1][:, 0:2], parts[0][:, 2:4], parts[1][:, 2:4]), 1)
+    right = wl.gather(b, (lane // 4, lane % 4 * 4), run=4)
+    acc = wl.mma(left, right, wl.zeros((32, 4), wl.f32))
+    wl.store(c[wl.ds(0, 32), wl.ds(0, 2)], acc[:, 0:2] + acc[:, 2:4])
+
+
+def joined(dtype: str) -> Case:
+    def make(device):
+        rng = np.random.default_rng(5)
+        kind = BY_NAME[dtype].numpy
+        a, b = (rng.integers(-8, 9, (n, 16)).astype(kind) for n in (16, 8))
+        sums = a.astype(np.float32) @ b.astype(np.float32).T
+        held = fragments(sums[None, None], sum_place, 4)
+        c = device.empty((32, 2), np.float32)
+        call = joined_products.launch(1, warps=1).call(device.put(a), device.put(b), c)
+        return Trial(call, [(c, held[:, :2] + held[:, 2:])])
+
+    return Case("mma.dot", dtype, make, "joined")
+
+
+CASES = [joined("bf16"), joined("f16")]
+CASES += [
     product("mma.dot", dtype, warps, steps)
     for dtype in ("f16", "bf16")
     for warps, steps in ((1, 1), (1, 4), (2, 3))

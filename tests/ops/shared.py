@@ -153,6 +153,31 @@ def picks_of_rank(x: wl.Tensor, at: wl.Tensor, y: wl.Tensor, RANK: wl.const):
         wl.store(y[1, wl.ds(0, 4), wl.ds(0, 10), wl.ds(0, 16)], cube.load())
 
 
+@wl.kernel
+def picks_by_lanes(x: wl.Tensor, y: wl.Tensor):
+    """Every four lanes read one place; those at multiples of 4 write it, turned around."""
+    line = wl.shared((16,), x.dtype, swizzle=0)
+    line.store(wl.load(x[wl.ds(0, 16)]))
+    lane = wl.lane_id()
+    found = line.gather(lane // 4 + 4)
+    wl.store(y[0, wl.ds(0, 32)], found)
+    line.scatter(wl.where(lane % 4 == 0, 7 - lane // 4, -1), found)
+    wl.store(y[1, wl.ds(0, 16)], line.load())
+
+
+def picked_by_lanes(op: str, dtype: str) -> Case:
+    def make(device):
+        x = spread(dtype, (16,))
+        expected = np.zeros((2, 32), x.dtype)
+        expected[0] = np.repeat(x[4:12], 4)
+        expected[1, :16] = np.concatenate([x[4:12][::-1], x[8:]])
+        y = device.put(np.zeros((2, 32), x.dtype))
+        call = picks_by_lanes.launch(1, warps=1).call(device.put(x), y)
+        return Trial(call, [(y, expected)])
+
+    return Case(op, dtype, make, "lanes")
+
+
 def picked_of_rank(op: str, rank: int) -> Case:
     def make(device):
         rng = np.random.default_rng(rank)
@@ -288,3 +313,4 @@ CASES += [one_by_one("shared.element", "f16", swizzle) for swizzle in (32, 64, 1
 CASES += [
     picked_of_rank(f"shared.{name}", rank) for name in ("gather", "scatter") for rank in (1, 3)
 ]
+CASES += [picked_by_lanes(f"shared.{name}", "f32") for name in ("gather", "scatter")]

@@ -103,6 +103,45 @@ def gather(dtype):
 CASES += [gather(dtype) for dtype in DATA]
 
 
+@wl.kernel
+def gather_runs(x: wl.Tensor, rows: wl.Tensor, z: wl.Tensor, RUN: wl.const, BEHIND: wl.const):
+    """Of each of 8 rows four runs, from multiples of RUN or BEHIND them."""
+    i = wl.load(rows[wl.ds(0, 8)])[:, None]
+    at = wl.arange(4)[None, :] * RUN + BEHIND
+    found = wl.gather(x, (1, i, at), mask=i != 3, other=x.dtype == wl.boolean, run=RUN)
+    one = wl.gather(x, (0, wl.load(rows[wl.ds(0, 8)]), RUN), run=RUN)
+    wl.store(z[wl.ds(0, 8), wl.ds(0, 4), wl.ds(0, RUN)], found)
+    wl.store(z[wl.ds(0, 8), 4, wl.ds(0, RUN)], one)
+
+
+def runs(dtype, run, behind=0, columns=32):
+    """Rows outside of the tensor, and columns: the last run may leave it."""
+
+    def make(device):
+        x = spread(dtype, (2, 6, columns))
+        rows = np.array([0, 5, 2, 1, -1, 6, 3, 4], np.int32)
+        expected = np.zeros((8, 5, run), x.dtype)
+        expected[:, :4] = dtype == "bool"
+        for n, row in enumerate(rows):
+            for k in range(4 * run):
+                if 0 <= row < 6 and k + behind < columns and row != 3:
+                    expected[n, k // run, k % run] = x[1, row, k + behind]
+            if 0 <= row < 6:
+                part = x[0, row, run : 2 * run]
+                expected[n, 4, : len(part)] = part
+        out = _out(device, expected.shape, dtype)
+        call = gather_runs.launch(1, warps=2).call(
+            device.put(x), device.put(rows), out, RUN=run, BEHIND=behind
+        )
+        return Trial(call, [(out, expected)])
+
+    return Case("tile.gather", dtype, make, f"runs{run}-{behind}-{columns}")
+
+
+CASES += [runs(dtype, 8) for dtype in DATA]
+CASES += [runs("bf16", 2), runs("bf16", 16, columns=56), runs("f32", 4, 1), runs("i64", 4, 0, 15)]
+
+
 # ---- making and shaping ------------------------------------------------------------------------
 
 

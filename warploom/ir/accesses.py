@@ -217,12 +217,13 @@ def _verify_access(
     offsets, layout = integers.of(op.offset), _layout(moved)
     if offsets is None or (isinstance(op, global_memory.Load) and op.gathered):
         return
+    by_tile = isinstance(op, shared_memory.Load | shared_memory.Store) and op.gathered
     active = np.array(True) if op.predicate is None else integers.of(op.predicate)
     if isinstance(op, _InBuffer) and active is not None:
         elements = shared_memory.buffer_of(op.buffer).elements
         inside = (offsets >= 0) & (offsets + op.vec <= elements) | ~active
         check(bool(inside.all()), f"an access outside of {elements} elements")
-    if layout is None:
+    if layout is None or by_tile:
         return
     groups = [_coordinate(layout, a) for a in range(len(layout.shape))]
     if op.vec > 1:

@@ -335,16 +335,20 @@ def gather(
     indices: Sequence[Tile | Scalar | int],
     mask: Arithmetic = True,
     other: Arithmetic = 0,
+    run: int = 0,
 ) -> Tile:
-    """Read x[indices[0], indices[1], …] element by element. All dtypes.
+    """Read x[indices[0], indices[1], …] element by element, or runs of elements. All dtypes.
 
     Outside the tensor, and where `mask` is False, nothing is read and the result is `other`.
+    With `run` the last index says where so many neighbouring elements of the last axis begin. Where
+    it is a multiple of the run as it is written (`i * 8`), a thread reads up to 16 bytes at once.
 
     Shapes: one integer tile, scalar or number for each axis of x, at least one a tile; tiles (the
-    bool mask too) are spread to their common shape, which the result has.
+    bool mask too) are spread to their common shape, which the result has; with `run` it has an axis
+    of that size behind it.
     Executes: the block, each thread its elements.
     Since: sm_80.
-    PTX: ld.global, with a predicate an element.
+    PTX: ld.global, with a predicate an element, or a group of a run.
     """
     if not isinstance(x, Tensor):
         raise (
@@ -377,15 +381,26 @@ def gather(
             notes=tuple(core.describe(v) for v in values),
             hint="one element at scalar indices is `wl.load(x[i, …])`",
         )
-    spread = tuple(v if core.shape_of(v) is None else core.spread(v, shape) for v in values)
+    if run:
+        shape = (*shape, extent_of(run, "run"))
+        core.check_size(shape)
     filler = None if _is_zero(other) else element(other, x.dtype, "other")
     made = tiles.Gather(
         tensor=x.value,
-        indices=spread,
-        mask=None if masked is None else core.spread(masked, shape),
+        indices=tuple(v if core.shape_of(v) is None else _each(v, shape, run) for v in values),
+        mask=None if masked is None else _each(masked, shape, run),
         other=filler,
+        run=run,
     )
     return Tile(builder().emit(made))
+
+
+def _each(given: Value, shape: tuple[int, ...], run: int) -> Value:
+    """Indices or a mask spread to the shape of what is gathered, runs behind."""
+    held = core.shape_of(given)
+    if run and held is not None:
+        given = builder().emit(tiles.InsertAxis(value=given, axis=len(held)))
+    return core.spread(given, shape)
 
 
 def _index(given: Any) -> Value:

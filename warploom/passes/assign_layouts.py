@@ -215,6 +215,9 @@ class _Classes:
         """What moves to or from memory wants wide accesses."""
         if isinstance(op, tile.Gather | tile.Atomic):
             self.join(op.result, *(v for v in op.operand_values() if isinstance(v.type, Tile)))
+            if isinstance(op, tile.Gather) and op.run:
+                self.touch(op.result, tile.tile_of(op.result).dtype.bytes)
+                return
             # One element an atomic access: neighbours go to neighbouring lanes.
             self.touch(op.result, _ACCESS_BYTES // (4 if isinstance(op, tile.Gather) else 1))
             return

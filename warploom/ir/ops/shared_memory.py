@@ -88,13 +88,15 @@ class Address(Op):
 
 @op("shared_memory.load", stages=Stage.MACHINE, effects=(Effect.READ_SHARED,))
 class Load(Op):
-    """Load a register tile from `buffer[offset]`; zero where the predicate is false."""
+    """Load a register tile from `buffer[offset]`; zero where the predicate is false. `gathered`:
+    the offsets come from an index tile, not from the layout."""
 
     buffer: Value = operand()
     offset: Value = operand()
     predicate: Value | None = optional()
     axis: int = attribute(default=0)
     vec: int = attribute(default=1)
+    gathered: bool = attribute(default=False)
 
     def infer(self) -> tuple[Type, ...]:
         groups = regs_of(self.offset).extents
@@ -107,7 +109,8 @@ class Load(Op):
 
 @op("shared_memory.store", stages=Stage.MACHINE, effects=(Effect.WRITE_SHARED,))
 class Store(Op):
-    """Store a register tile to `buffer[offset]` where the predicate holds."""
+    """Store a register tile to `buffer[offset]` where the predicate holds. `gathered`: as in
+    `load`."""
 
     buffer: Value = operand()
     value: Value = operand()
@@ -115,6 +118,7 @@ class Store(Op):
     predicate: Value | None = optional()
     axis: int = attribute(default=0)
     vec: int = attribute(default=1)
+    gathered: bool = attribute(default=False)
 
     def verify(self) -> None:
         check(regs_of(self.value).dtype == buffer_of(self.buffer).dtype, "stored dtype")

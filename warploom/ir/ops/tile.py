@@ -154,12 +154,14 @@ class Prefetch(Op):
 @op("tile.gather", stages=_TILE, effects=(Effect.READ_GLOBAL,), executes=Actor.ROLE, dtypes=_DATA)
 class Gather(Op):
     """tensor[indices[0], indices[1], …]: one integer scalar or tile an axis, tiles of one shape.
-    Outside the tensor or where `mask` is false: `other` (scalar) or zero."""
+    Outside the tensor or where `mask` is false: `other` (scalar) or zero. `run`: how many elements
+    from the last index on the last axis of the result is, 0 without such an axis."""
 
     tensor: Value = operand()
     indices: tuple[Value, ...] = operands()
     mask: Value | None = optional()
     other: Value | None = optional()
+    run: int = attribute(default=0)
 
     def infer(self) -> tuple[Type, ...]:
         t = tensor_of(self.tensor)
@@ -171,6 +173,7 @@ class Gather(Op):
             "indices are integers",
         )
         shape = _same_shape(*tiles, *([self.mask] if self.mask is not None else []))
+        check(self.run in (0, shape[-1]), f"runs of {self.run} in a tile of shape {shape}")
         return (Tile(t.dtype, shape),)
 
 

@@ -21,7 +21,7 @@ one: each result has a tensor of its own, and the stream two, used in turn.
 """
 
 import warploom as wl
-from warploom.kernels.token.device.attention import Caches, Heads, Places, room_of
+from warploom.kernels.token.device.attention import Heads, room_of
 from warploom.kernels.token.device.head import Head
 from warploom.kernels.token.device.inputs import Norm
 from warploom.kernels.token.device.parallel import layers_before, layers_left, parallel_phases
@@ -32,6 +32,7 @@ from warploom.kernels.token.device.phases import (
     feed_forward_phases,
     head_phases,
 )
+from warploom.kernels.token.device.places import Caches, Places
 from warploom.kernels.token.device.stream import Steps
 from warploom.kernels.token.device.team import Team
 from warploom.kernels.token.plan import MOST_TOKENS, UNIT
@@ -155,8 +156,9 @@ def token(
     STAGES: wl.const = 4,
     UNITS: wl.const = 1,
     STATS: wl.const = 1,
-    SHARES: wl.const = 1,
+    ROWS: wl.const = 8,
     BATCH: wl.const = 1,
+    MANY: wl.const = 0,
     DIRECT: wl.const = False,
     REDUCED: wl.const = False,
     HELD: wl.const = False,
@@ -182,8 +184,8 @@ def token(
     ats = sums.reinterpret(wl.i32)
     stats = wl.shared((STATS,), wl.f32)
     roots = wl.shared((2 * MOST_TOKENS,), wl.f32)
-    places = wl.shared((3 * MOST_TOKENS,), wl.i32)
-    room = room_of(sums, k_cache.dtype, HEADS // (KV * SHARES), D, WARPS, TOKENS)
+    places = wl.shared((5 * MOST_TOKENS,), wl.i32)
+    room = room_of(sums, vectors, k_cache.dtype, WARPS, ROWS, HEADS // KV, D, TOKENS)
     tokens = wl.shared((MOST_TOKENS,), wl.i32)
     meeting = wl.named_barrier(32 * WARPS)
     with wl.roles():
@@ -207,7 +209,7 @@ def token(
                     *(team, qkv_parts, matrices.qkv, 0, *room, caches, where),
                     *(frequencies, q_norm, k_norm, qkv_bias),
                     *(chunk_out, chunk_tops, chunk_totals, scale, eps),
-                    *(HEADS, KV, D, HALF, INTERLEAVED, SHARES, BATCH, DIRECT),
+                    *(HEADS, KV, D, HALF, INTERLEAVED, ROWS, BATCH, MANY, DIRECT),
                 )
                 heads.begin_round()
                 for layer in wl.range(0, LAYERS):

@@ -7,7 +7,7 @@ import numpy as np
 from warploom.base.dtypes import bf16
 from warploom.kernels.token import arrays, kernel
 from warploom.kernels.token.arrays import Cache, Columns, Weights, Workspace
-from warploom.kernels.token.plan import LINE, MERGED, Plan, Shape, make
+from warploom.kernels.token.plan import LINE, MANY, MERGED, Plan, Shape, make
 
 
 def decode(
@@ -93,8 +93,9 @@ def call(
         STAGES=plan.stages(columns.count),
         ROUNDS=rounds,
         PAGE=cache.page,
-        SHARES=plan.shares(columns.count, chunks),
+        ROWS=plan.rows(columns.count),
         BATCH=min(chunks, MERGED),
+        MANY=MANY if chunks > MERGED else 0,
         REDUCED=plan.is_reduced(columns.count),
         HELD=plan.is_held(columns.count),
         DIRECT=plan.is_direct(columns.count, chunks),

@@ -41,8 +41,14 @@ PACED, COPIES = 6, 1
 """First steps of a matrix that come one after the other, and how many of them are under way at a
 time: a block asks for them before the exchange ahead of the matrix, and what blocks tell each other
 would stand in the memory system behind all of them."""
+KEYS = 16
+"""Keys that a warp attends to at a time."""
+PAIRS = 8
+"""Most queries at a time: the matrix instruction has rows for so many, each twice."""
 MERGED = 8
 """Chunks of a head that are merged at a time, and most of all columns that every block merges."""
+MANY = 32
+"""The same where a cache has room for more: these are merged once for all blocks."""
 # Most units of a step beside each other, and columns of all vectors that a block holds for that.
 _WIDEST = 8
 _HELD = 4096
@@ -50,7 +56,6 @@ _PIECE = 16  # columns of a head that are merged at a time
 # Shared memory of a block that the ring of weights leaves for all else, in bytes.
 _MEMORY = 227 * 1024 - 1024
 _RING = 192 * 1024
-_HEADS_COLUMNS = 128  # of the query heads that a warp attends with at a time
 # Registers that bringing weights takes, and from how many warps on the others want the rest.
 _FEW, _MANY_WARPS = 32, 16
 _SPARED = 20  # of so many blocks one may have no share of a matrix, for fewer parts
@@ -200,17 +205,6 @@ class Plan:
         a warpgroup that can leave its own to the others."""
         return 4 if self.warps >= _MANY_WARPS else 1
 
-    def shares(self, columns: int, chunks: int) -> int:
-        """How many blocks share the query heads of a chunk of a key head: so many that all have
-        some, and no more heads than registers hold. What comes out does not depend on it."""
-        group, items = self.shape.heads // self.shape.kv_heads, columns * chunks
-        ways = [s for s in range(group, 0, -1) if group % s == 0]
-        fit = (s for s in ways if items * self.shape.kv_heads * s <= self.blocks)
-        least = min(
-            s for s in ways if group // s * self.shape.head_dim <= _HEADS_COLUMNS or s == group
-        )
-        return max(next(fit, 1), least)
-
     def is_direct(self, columns: int, chunks: int) -> bool:
         """Whether every block merges the chunks of a head itself: with few of them, reading all
         costs less than one more exchange."""
@@ -250,18 +244,25 @@ class Plan:
         """Units of input that a block holds at most."""
         return max(m.held_steps * m.wide for m in (*self.matrices, self.head))
 
+    def rows(self, columns: int) -> int:
+        """Queries of a key head that a block attends with at a time: those that a sequence can
+        have, as a power of two, and no more than the matrix instruction has rows for."""
+        most = self.shape.heads // self.shape.kv_heads * columns
+        return min(PAIRS, 1 << (most - 1).bit_length())
+
     def other_bytes(self, columns: int) -> int:
         """Shared memory of a block without the ring."""
-        group = self.shape.heads // self.shape.kv_heads
+        width = self.shape.head_dim
+        # While heads are attended to, what they need lies where vectors and sums do.
         vectors = self.held_units * UNIT * columns * 2
-        # Where no sums lie: new keys and values, and what the warps have of some heads.
-        rows = 2 * columns + 16
-        width = max(_HEADS_COLUMNS, self.shape.head_dim)
-        attention = rows * self.shape.head_dim * 2 + 4 * self.warps * width
-        sums = max(2 * self.warps * 32 * 4 * 4, attention)
-        rows = group + 2 * columns
-        stats = 4 * (self.stats + 6 * MOST_TOKENS)
-        return vectors + sums + stats + rows * self.shape.head_dim * 4
+        gathered = CHUNK // KEYS * self.rows(columns) * width * 4
+        staged = PAIRS * width * 8
+        if self.shape.heads == self.shape.kv_heads:
+            gathered, staged = (4 * columns + 32) * width, (self.warps + 1) * width * 4
+        vectors = max(vectors, gathered)
+        sums = max(2 * self.warps * 32 * 4 * 4, 4 * PAIRS * (2 * CHUNK // KEYS + 2) + staged)
+        stats = 4 * (self.stats + 8 * MOST_TOKENS)
+        return vectors + sums + stats + 2 * columns * width * 4
 
     def shared_bytes(self, columns: int) -> int:
         """Shared memory of a block."""
@@ -269,10 +270,9 @@ class Plan:
 
     @property
     def stats(self) -> int:
-        """Numbers about all tokens that warps leave for each other: two a span or a warp."""
-        group = self.shape.heads // self.shape.kv_heads
+        """Numbers about all tokens that warps leave for each other: two a span."""
         spans = max(m.columns // min(SPAN, m.wide * UNIT) for m in self._normed)
-        return 2 * max(MOST_TOKENS * spans, group * self.warps)
+        return 2 * MOST_TOKENS * spans
 
 
 def make(shape: Shape, blocks: int, warps: int = 0) -> Plan:

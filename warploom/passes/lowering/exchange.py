@@ -168,6 +168,8 @@ def _slice_registers(lower: Lowering, op: tile.Slice, source: Layout, wanted: La
 @lowers(tile.Cat)
 def cat(lower: Lowering, op: tile.Cat) -> None:
     layout, dtype = lower.layout(op.result), _dtype(op.result)
+    if _cat_registers(lower, op, layout):
+        return
     buffer = scratch(lower, dtype, prod(layout.shape))
     strides = row_major(layout.shape)
     at = 0
@@ -175,6 +177,21 @@ def cat(lower: Lowering, op: tile.Cat) -> None:
         put_to_scratch(lower, buffer, value, strides, at * strides[op.axis])
         at += lower.layout(value).shape[op.axis]
     lower.put(op.result, get_from_scratch(lower, buffer, layout, dtype, strides))
+
+
+def _cat_registers(lower: Lowering, op: tile.Cat, wanted: Layout) -> bool:
+    """Put every thread's registers one behind the other, where the layouts say that this is the
+    whole."""
+    at = first = 0
+    for value in op.values:
+        layout = lower.layout(value)
+        found = wanted.window(op.axis, at, layout.shape[op.axis])
+        if found is None or found[:2] != (layout, first):
+            return False
+        at, first = at + layout.shape[op.axis], first + found[2]
+    values = tuple(lower.whole(value) for value in op.values)
+    lower.put(op.result, lower.build.emit(registers.Cat(values=values, axis=op.axis)))
+    return True
 
 
 def across_warps(lower: Lowering, held: Value, layout: Layout, axis: int) -> list[Value]:

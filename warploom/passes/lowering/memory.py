@@ -344,13 +344,19 @@ def gather(lower: Lowering, op: tile.Gather) -> None:
     rank = len(layout.shape)
     starts = [None if isinstance(v.type, Tile) else lower.get(v) for v in op.indices]
     predicate = None if op.mask is None else lower.get(op.mask)
+    last, vec = max(rank - 1, 0), _run_width(lower, view, op, layout)
     offset: Value | None = None
     for axis, position in enumerate(op.indices):
-        if not isinstance(position.type, Tile):
+        is_run = op.run > 0 and axis == len(op.indices) - 1
+        if not isinstance(position.type, Tile) and not is_run:
             test = lower.splat(index_in_bounds(lower, view, axis, position), rank)
             predicate = lower.both(predicate, test)
             continue
-        lowered = lower.get(position)
+        if is_run:
+            lowered = _along_run(lower, position, layout, last, vec)
+            starts[axis] = None
+        else:
+            lowered = lower.get(position)
         predicate = lower.both(predicate, _index_bounds(lower, view, axis, lowered, rank))
         part = _scaled_index(lower, view, axis, lowered, rank)
         if part is not None:
@@ -360,14 +366,59 @@ def gather(lower: Lowering, op: tile.Gather) -> None:
     made = global_memory.Load(
         tensor=view.root,
         base=base_of(lower, view, starts),
-        offset=lower.full(offset, layout.reg_extents),
+        offset=lower.full(offset, global_memory.grouped(layout.reg_extents, last, vec)),
         predicate=predicate,
         other=None if op.other is None else lower.get(op.other),
-        axis=max(rank - 1, 0),
+        axis=last,
+        vec=vec,
         read_only=read_only(lower, view.root),
         gathered=True,
     )
     lower.put(op.result, lower.build.emit(made))
+
+
+def _run_width(lower: Lowering, view: View, op: tile.Gather, layout: Layout) -> int:
+    """Elements an access of a gather: several where it reads runs that begin at multiples."""
+    letters, last = view.type.cls.strides, len(op.indices) - 1
+    spread = (*(v for v in op.indices if isinstance(v.type, Tile)), *filter(None, (op.mask,)))
+    whole = all(registers.regs_of(lower.get(v)).extents[-1] == 1 for v in spread)
+    if not op.run or letters[last] != "1" or letters.count("1") > 1 or not whole:
+        return 1
+    if view.origins[last] is not None:
+        return 1
+    dtype_bytes = view.type.dtype.bytes
+    width = min(_ACCESS_BYTES, max(view.type.cls.align, dtype_bytes)) // dtype_bytes
+    width = gcd(min(width, layout.run(len(layout.shape) - 1)), view.type.cls.extent_pow2)
+    start = op.indices[last]
+    found = _divisor(lower, start) if isinstance(start.type, Tile) else lower.facts.divisor(start)
+    width = gcd(gcd(width, found), op.run)
+    return width & -width
+
+
+def _divisor(lower: Lowering, index: Value) -> int:
+    """A power of two that divides all of an index tile, as it is written down."""
+    op = index.owner
+    if isinstance(op, tile.Splat):
+        return lower.facts.divisor(op.value)
+    if isinstance(op, tile.Broadcast | tile.InsertAxis):
+        return _divisor(lower, op.value)
+    if isinstance(op, tile.Binary) and op.kind in ("mul", "add", "sub"):
+        left, right = _divisor(lower, op.lhs), _divisor(lower, op.rhs)
+        return min(left * right, _ACCESS_BYTES) if op.kind == "mul" else gcd(left, right)
+    return 1
+
+
+def _along_run(lower: Lowering, start: Value, layout: Layout, axis: int, vec: int) -> Value:
+    """Where each group of a run begins on the last axis of the tensor."""
+    rank = len(layout.shape)
+    first = lower.get(start)
+    if not isinstance(start.type, Tile):
+        first = lower.splat(first, rank)
+    behind = lower.coordinates(layout, axis, vec)
+    dtype = registers.regs_of(first).dtype
+    if dtype != i32:
+        behind = lower.build.emit(registers.Cast(value=behind, dtype=dtype))
+    return lower.binary("add", first, behind)
 
 
 def _index_bounds(lower: Lowering, view: View, axis: int, index: Value, rank: int) -> Value:

@@ -317,7 +317,9 @@ def gather(lower: Lowering, op: shared.Gather) -> None:
     layout = lower.layout(op.result)
     offset, inside, axis, vec = _indexed(lower, op, op.source, layout)
     buffer = lower.places[op.source].buffer
-    made = shared_memory.Load(buffer=buffer, offset=offset, predicate=inside, axis=axis, vec=vec)
+    made = shared_memory.Load(
+        buffer=buffer, offset=offset, predicate=inside, axis=axis, vec=vec, gathered=True
+    )
     lower.put(op.result, lower.build.emit(made))
 
 
@@ -333,6 +335,7 @@ def scatter(lower: Lowering, op: shared.Scatter) -> None:
             predicate=lower.both(inside, lower.first_replica(layout)),
             axis=axis,
             vec=vec,
+            gathered=True,
         )
     )
 

@@ -372,6 +372,8 @@ def store(self: Evaluator, op: tile.Store, view: View, value: np.ndarray, *start
 def gather(self: Evaluator, op: tile.Gather, view: View, *rest: np.ndarray) -> np.ndarray:
     left = list(rest)
     at = [left.pop(0) for _ in op.indices]
+    if op.run:
+        at[-1] = at[-1] + np.arange(op.run)
     mask = left.pop(0) if op.mask is not None else np.array(True)
     at = [np.where(mask, i, -1) for i in at]
     return _pick(view, at, left.pop(0) if op.other is not None else None)

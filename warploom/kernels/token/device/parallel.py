@@ -18,7 +18,7 @@ first matrix and one before `down`.
 """
 
 import warploom as wl
-from warploom.kernels.token.device.attention import attended, chunks_merged
+from warploom.kernels.token.device.attention import attended
 from warploom.kernels.token.device.inputs import (
     Added,
     Embedded,
@@ -28,6 +28,7 @@ from warploom.kernels.token.device.inputs import (
     statistics,
     summed_up,
 )
+from warploom.kernels.token.device.merging import chunks_merged
 from warploom.kernels.token.device.stream import multiplied
 from warploom.kernels.token.plan import APART, IN_FLIGHT, LINE
 

@@ -3,7 +3,7 @@ the vectors, multiplies, and ends in an exchange. `kernel.py` tells what they ne
 """
 
 import warploom as wl
-from warploom.kernels.token.device.attention import Merged, attended, chunks_merged
+from warploom.kernels.token.device.attention import attended
 from warploom.kernels.token.device.head import chosen, logits_written
 from warploom.kernels.token.device.inputs import (
     Added,
@@ -19,6 +19,7 @@ from warploom.kernels.token.device.inputs import (
     statistics,
     summed_up,
 )
+from warploom.kernels.token.device.merging import Merged, chunks_merged
 from warploom.kernels.token.device.stream import multiplied, streamed
 from warploom.kernels.token.plan import IN_FLIGHT, LINE, SUMMED_IN_FLIGHT
 
