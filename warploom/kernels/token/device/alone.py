@@ -1,6 +1,5 @@
 """Attention where a key head has one query head: each number of a key serves one product, so the
-warps multiply and add themselves, and the matrix unit is left out. Knows nothing of how chunks are
-dealt.
+warps multiply and add themselves, and the matrix unit is left out. Chunks are dealt in turn.
 
 In the shared memory of `Heads`, `queries` has rows of zeros, new keys, zeros, and the same of
 values; `staged` the query, `gathered` a row for each warp.
@@ -17,26 +16,41 @@ WINDOW = 4  # rows of the cache that are read together; a page holds whole ones
 
 
 @wl.function
-def alone_attended(heads, t, end, kv, lo, hi):
-    """Chunks from lo to hi of one key head for the columns from t to end."""
-    team, places = heads.team, heads.places
-    for chunk in wl.range(lo, hi):
-        new_rows(heads, t, end, chunk, kv)
-        for u in wl.range(t, end):
-            if places.position(u) >= chunk * CHUNK:
-                queries = wl.where((chunk == lo) | (end - t > 1), 1, 0)
-                for g in wl.range(team.r, queries, team.WARPS):
-                    # The query before has been read: the warps have met since.
-                    query = heads.turned(u, (kv + g) * heads.D, heads.q_norm)
-                    heads.staged[wl.ds(g, 1), :].store(query[None, :])
-                team.meet()
-                column_attended(heads, t, u, chunk, kv)
+def alone_attended(heads):
+    """Chunk by chunk, in turn over the blocks: all sequences, chunks and key heads."""
+    team, places, EACH = heads.team, heads.places, heads.KV
+    dealt = 0
+    for t in wl.range(0, team.TOKENS):
+        end = places.noted_end(t)
+        if end > 0:
+            last = places.position(end - 1)
+            items = (last // CHUNK + 1) * EACH
+            first = (team.b + team.BLOCKS - dealt % team.BLOCKS) % team.BLOCKS
+            for i in wl.range(first, items, team.BLOCKS):
+                chunk_attended(heads, t, end, i // EACH, i % EACH)
+            dealt = dealt + items
 
 
 @wl.function
-def new_rows(heads, t, end, chunk, kv):
-    """Keys and values of the new tokens that stand in this chunk, into `queries` among rows of
-    zeros, and into the cache, where nobody reads them in this layer."""
+def chunk_attended(heads, t, end, chunk, kv):
+    """One chunk of one key head for the columns from t to end."""
+    team, D, G = heads.team, heads.D, heads.group()
+    rows_renewed(heads, t, end, chunk, kv)
+    for u in wl.range(t, end):
+        if heads.places.position(u) >= chunk * CHUNK:
+            # The queries of the column before have been read: the warps have met since.
+            for g in wl.range(team.r, G, team.WARPS):
+                head = kv * G + g
+                query = heads.turned(u, head * D, heads.q_norm)
+                heads.staged[wl.ds(g, 1), :].store(query[None, :])
+            team.meet()
+            column_attended(heads, t, u, chunk, kv)
+
+
+@wl.function
+def rows_renewed(heads, t, end, chunk, kv):
+    """Keys and values of the new tokens that stand in this chunk, into `queries` among rows of zeros,
+    and into the cache, where nobody reads them in this layer."""
     team, caches, D, FRESH = heads.team, heads.caches, heads.D, heads.queries.shape[0] // 2
     # By warps that turn no query.
     for i in wl.range(team.WARPS - 1 - team.r, 2 * FRESH, team.WARPS):
@@ -61,37 +75,44 @@ def new_rows(heads, t, end, chunk, kv):
 def column_attended(heads, t, u, chunk, kv):
     """One token over the keys of a chunk up to its own position: the warps take WINDOWS windows of
     keys at a time in turn, and what they have is added up in the order of the warps."""
-    team, D = heads.team, heads.D
+    team, D, G = heads.team, heads.D, heads.group()
     WINDOWS = 4 if D <= 64 else 2
     KEYS = WINDOWS * WINDOW
     keys = wl.minimum(heads.places.position(u) + 1 - chunk * CHUNK, CHUNK)
-    top, total = wl.full((1,), NEGATIVE_INFINITY, wl.f32), wl.zeros((1,), wl.f32)
-    out = wl.zeros((1, D), wl.f32)
+    tops = [wl.full((1,), NEGATIVE_INFINITY, wl.f32)] * G
+    totals = [wl.zeros((1,), wl.f32)] * G
+    outs = [wl.zeros((1, D), wl.f32)] * G
     for i in wl.range(team.r * KEYS, keys, team.WARPS * KEYS):
         ks, vs, are_keys = windows_loaded(heads, t, chunk, kv, i, keys, WINDOWS)
-        query = heads.staged[wl.ds(0, 1), :].load()
-        scores = []
-        for w in wl.unroll(WINDOWS):
-            score = wl.sum(ks[w] * query, 1) * heads.scale
-            scores = scores + [wl.where(are_keys[w], score, NEGATIVE_INFINITY)]
-        best = scores[0]
-        for w in wl.unroll(1, WINDOWS):
-            best = wl.maximum(best, scores[w])
-        new_top = wl.maximum(top, wl.max(best, 0, keepdims=True))
-        base = reference_point(new_top)
-        shrink, top = wl.exp(top - base), new_top
-        weight = [wl.exp(scores[0] - base)]
-        sums = weight[0]
-        for w in wl.unroll(1, WINDOWS):
-            weight = weight + [wl.exp(scores[w] - base)]
-            sums = sums + weight[w]
-        total = total * shrink + wl.sum(sums, 0, keepdims=True)
-        part = weight[0][:, None] * vs[0].cast(wl.f32)
-        for w in wl.unroll(1, WINDOWS):
-            spread = weight[w][:, None] + wl.zeros((WINDOW, D), wl.f32)
-            part = wl.fma(spread, vs[w].cast(wl.f32), part)
-        out = out * shrink[:, None] + wl.sum(part, 0, keepdims=True)
-    warps_merged(heads, u, chunk, kv, top, total, out)
+        weights = []
+        for g in wl.unroll(G):
+            query = heads.staged[wl.ds(g, 1), :].load()
+            scores = []
+            for w in wl.unroll(WINDOWS):
+                score = wl.sum(ks[w] * query, 1) * heads.scale
+                scores = scores + [wl.where(are_keys[w], score, NEGATIVE_INFINITY)]
+            best = scores[0]
+            for w in wl.unroll(1, WINDOWS):
+                best = wl.maximum(best, scores[w])
+            top = wl.maximum(tops[g], wl.max(best, 0, keepdims=True))
+            base = reference_point(top)
+            shrink = wl.exp(tops[g] - base)
+            weight = [wl.exp(scores[0] - base)]
+            total = weight[0]
+            for w in wl.unroll(1, WINDOWS):
+                weight = weight + [wl.exp(scores[w] - base)]
+                total = total + weight[w]
+            totals[g] = totals[g] * shrink + wl.sum(total, 0, keepdims=True)
+            tops[g] = top
+            outs[g] = outs[g] * shrink[:, None]
+            weights = weights + [weight]
+        for g in wl.unroll(G):
+            out = weights[g][0][:, None] * vs[0].cast(wl.f32)
+            for w in wl.unroll(1, WINDOWS):
+                spread = weights[g][w][:, None] + wl.zeros((WINDOW, D), wl.f32)
+                out = wl.fma(spread, vs[w].cast(wl.f32), out)
+            outs[g] = outs[g] + wl.sum(out, 0, keepdims=True)
+    warps_merged(heads, u, chunk, kv * G, tops, totals, outs)
 
 
 @wl.function
@@ -122,22 +143,25 @@ def windows_loaded(heads, t, chunk, kv, first, keys, WINDOWS):
 
 
 @wl.function
-def warps_merged(heads, u, chunk, head, top, total, out):
-    """Merge what the warps have, in their order: lines of the head are dealt to them."""
-    team, D, WARPS = heads.team, heads.D, heads.team.WARPS
-    heads.gathered[wl.ds(team.r, 1), :].store(out)
-    heads.notes.scatter(wl.arange(1) + team.r, top)
-    heads.notes.scatter(wl.arange(1) + (WARPS + team.r), total)
+def warps_merged(heads, u, chunk, head, tops, totals, outs):
+    """Merge what the warps have of the heads from `head` on, in their order: lines of heads are
+    dealt to the warps."""
+    team, D, G, WARPS = heads.team, heads.D, heads.group(), heads.team.WARPS
+    for g in wl.unroll(G):
+        heads.gathered[wl.ds(g * WARPS + team.r, 1), :].store(outs[g])
+        team.note(2 * g * WARPS + team.r, tops[g])
+        team.note((2 * g + 1) * WARPS + team.r, totals[g])
     team.meet()
     LINES = D // LINE
-    for line in wl.range(team.r, LINES, WARPS):
-        tops = heads.notes.gather(wl.arange(WARPS))
-        best = wl.max(tops, 0, keepdims=True)
-        weight = wl.exp(tops - reference_point(best))
-        part = heads.gathered[wl.ds(0, WARPS), wl.ds(line * LINE, LINE)].load()
+    for i in wl.range(team.r, G * LINES, WARPS):
+        g, line = i // LINES, i % LINES
+        tops_of = team.noted(2 * g * WARPS)
+        best = wl.max(tops_of, 0, keepdims=True)
+        weight = wl.exp(tops_of - reference_point(best))
+        part = heads.gathered[wl.ds(g * WARPS, WARPS), wl.ds(line * LINE, LINE)].load()
         part = wl.sum(part * weight[:, None], 0)
-        wl.store(heads.out[u, chunk, head * LINES + line, wl.ds(0, LINE)], part)
+        wl.store(heads.out[u, chunk, head * LINES + i, wl.ds(0, LINE)], part)
         if line == 0:
-            sums = wl.sum(weight * heads.notes.gather(wl.arange(WARPS) + WARPS), 0, keepdims=True)
-            wl.store(heads.tops[u, chunk, wl.ds(head, 1)], best)
-            wl.store(heads.totals[u, chunk, wl.ds(head, 1)], sums)
+            total = wl.sum(weight * team.noted((2 * g + 1) * WARPS), 0, keepdims=True)
+            wl.store(heads.tops[u, chunk, wl.ds(head + g, 1)], best)
+            wl.store(heads.totals[u, chunk, wl.ds(head + g, 1)], total)

@@ -137,6 +137,15 @@ def room_of(sums, vectors, dtype, WARPS, ROWS, G, D, TOKENS):
 def attended(heads):
     """Chunk by chunk: those of all sequences and key heads lie in one row, of which each block has
     an equal share."""
+    if heads.group() == 1:
+        alone_attended(heads)
+    else:
+        shares_attended(heads)
+
+
+@wl.function
+def shares_attended(heads):
+    """`attended` by the matrix unit."""
     team, places, KV = heads.team, heads.places, heads.KV
     total = places.chunks_before(team.TOKENS) * KV
     first, last = team.b * total // team.BLOCKS, (team.b + 1) * total // team.BLOCKS
@@ -150,10 +159,7 @@ def attended(heads):
                 for kv in wl.range(begin // chunks, (stop - 1) // chunks + 1):
                     lo = wl.maximum(begin - kv * chunks, 0)
                     hi = wl.minimum(stop - kv * chunks, chunks)
-                    if heads.group() == 1:
-                        alone_attended(heads, t, end, kv, lo, hi)
-                    else:
-                        chunks_attended(heads, t, end, kv, lo, hi)
+                    chunks_attended(heads, t, end, kv, lo, hi)
 
 
 @wl.function
