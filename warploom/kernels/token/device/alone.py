@@ -49,8 +49,8 @@ def chunk_attended(heads, t, end, chunk, kv):
 
 @wl.function
 def rows_renewed(heads, t, end, chunk, kv):
-    """Keys and values of the new tokens that stand in this chunk, into `queries` among rows of zeros,
-    and into the cache, where nobody reads them in this layer."""
+    """Keys and values of the new tokens that stand in this chunk, into `queries` among rows of
+    zeros, and into the cache, where nobody reads them in this layer."""
     team, caches, D, FRESH = heads.team, heads.caches, heads.D, heads.queries.shape[0] // 2
     # By warps that turn no query.
     for i in wl.range(team.WARPS - 1 - team.r, 2 * FRESH, team.WARPS):
