@@ -72,7 +72,7 @@ def parallel_phases(work, heads, layer, layers, count, turn):
     if work.REDUCED:
         count, turn = projected(work, layer, count, turn)
     else:
-        turn = projected_from_held(work, heads, layer, turn)
+        turn = projected_from_held(work, layer, turn)
     reached(team, QKV, layers)
     attended(heads)
     told(team, ATTENDED)
@@ -93,22 +93,6 @@ def parallel_phases(work, heads, layer, layers, count, turn):
 
 
 @wl.function
-def asked(heads):
-    """Have the keys and values of a layer read into the second-level cache while up is multiplied:
-    a row at a time, in turn over all warps. With few chunks only: others would not stay there."""
-    team, caches, places = heads.team, heads.caches, heads.places
-    for t in wl.range(0, team.TOKENS):
-        end = places.noted_end(t)
-        if end > 0:
-            mine, all = team.r * team.BLOCKS + team.b, team.WARPS * team.BLOCKS
-            for position in wl.range(mine, places.position(end - 1) + 1, all):
-                page, row = caches.place(t, position)
-                window = (heads.layer, page, row, wl.ds(0, heads.KV), wl.ds(0, heads.D))
-                wl.prefetch(caches.keys[window])
-                wl.prefetch(caches.values[window])
-
-
-@wl.function
 def times(work, matrix, source, out, turn):
     """`source` times a matrix, in parts of `out`."""
     filled(work.team, work.vectors, matrix, source, work.spans())
@@ -116,7 +100,7 @@ def times(work, matrix, source, out, turn):
 
 
 @wl.function
-def projected_from_held(work, heads, layer, turn):
+def projected_from_held(work, layer, turn):
     """q, k, v and up, from a stream that is read once: each warp holds its spans."""
     team, matrices = work.team, work.matrices
     held = Held(team, matrices.qkv, work.norm, (team.r + layer) % team.WARPS)
@@ -129,8 +113,6 @@ def projected_from_held(work, heads, layer, turn):
     held.fill(work.vectors, matrices.qkv, values, weights, biases)
     turn = multiplied(team, work.ring, work.vectors, matrices.qkv, work.qkv, turn, False)
     told(team, QKV)
-    if heads.DIRECT:
-        asked(heads)
     weights, biases = held.norms(2 * layer + 1)
     held.fill(work.vectors, matrices.gate_up, values, weights, biases)
     turn = multiplied(team, work.ring, work.vectors, matrices.gate_up, work.gate_up, turn, False)
