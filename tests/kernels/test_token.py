@@ -350,4 +350,9 @@ def test_refused(golden: Golden) -> None:
     with pytest.raises(ShapeError) as refused:
         token.make(replace(SMALL, hidden=16384), 1)
     texts.append(str(refused.value))
+    wide = {name: getattr(run.cache, name).astype(np.float32) for name in ("keys", "values")}
+    run.cache = replace(run.cache, **wide)
+    with pytest.raises(TypeError) as refused:
+        run.call(run.columns([1], [0], [0]))
+    texts.append(str(refused.value))
     golden("\n\n".join(texts))

@@ -38,8 +38,8 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """Keys and values [layers, pages, rows of a page, kv_heads, head_dim]; position p of sequence s
-    is row p mod page of page `pages[s, p // page]`."""
+    """Keys and values [layers, pages, rows of a page, kv_heads, head_dim], bf16 or f16; position p
+    of sequence s is row p mod page of page `pages[s, p // page]`."""
 
     keys: Any
     values: Any
@@ -190,4 +190,4 @@ def check(
     dtype = arguments.dtype_name(weights.packed)
     arguments.dtypes(call, ("bf16", "f16"), packed=weights.packed)
     arguments.dtypes(call, (dtype,), embedding=weights.embedding)
-    arguments.dtypes(call, ("bf16", "f16", "f32"), keys=cache.keys, values=cache.values)
+    arguments.dtypes(call, ("bf16", "f16"), keys=cache.keys, values=cache.values)
