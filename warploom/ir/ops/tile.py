@@ -173,7 +173,8 @@ class Gather(Op):
             "indices are integers",
         )
         shape = _same_shape(*tiles, *([self.mask] if self.mask is not None else []))
-        check(self.run in (0, shape[-1]), f"runs of {self.run} in a tile of shape {shape}")
+        lengths = (0, *shape[-1:])  # a tile without axes has no runs
+        check(self.run in lengths, f"runs of {self.run} in a tile of shape {shape}")
         return (Tile(t.dtype, shape),)
 
 

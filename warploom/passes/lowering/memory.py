@@ -379,10 +379,12 @@ def gather(lower: Lowering, op: tile.Gather) -> None:
 
 def _run_width(lower: Lowering, view: View, op: tile.Gather, layout: Layout) -> int:
     """Elements an access of a gather: several where it reads runs that begin at multiples."""
+    if not op.run:
+        return 1
     letters, last = view.type.cls.strides, len(op.indices) - 1
     spread = (*(v for v in op.indices if isinstance(v.type, Tile)), *filter(None, (op.mask,)))
     whole = all(registers.regs_of(lower.get(v)).extents[-1] == 1 for v in spread)
-    if not op.run or letters[last] != "1" or letters.count("1") > 1 or not whole:
+    if letters[last] != "1" or letters.count("1") > 1 or not whole:
         return 1
     if view.origins[last] is not None:
         return 1
