@@ -32,7 +32,7 @@ EFFECTS = [
     'sync.barrier() [threads=128, id=0, why="", per_replica=False]',
     'sync.warp() [why=""]',
     'global_memory.store(%y, %v, %n, %o, _) [axis=0, vec=1, cache=""]',
-    "shared_memory.store(%s, %v, %o, _) [axis=0, vec=1]",
+    "shared_memory.store(%s, %v, %o, _) [axis=0, vec=1, gathered=False]",
     'debug.assert(%q, _) [text="must"]',
 ]
 HEAD = """\
