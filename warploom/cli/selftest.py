@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
         if target not in (None, "-"):
             json_file.write(target, record)
 
-    with json_file.kept_clean(options.json):
+    with json_file.kept_clean(target):
         for name in named:
             if name not in counts:
                 ended(selftest.run([name], options.full, options.seed, _say))

@@ -57,6 +57,7 @@ from warploom.language import (
     schedule,
     shared,
     tensor,
+    thread_copy,
     tile,
     turns,
 )
@@ -94,6 +95,7 @@ FAMILIES = (
     schedule,
     shared,
     tensor,
+    thread_copy,
     tile,
     turns,
 )
