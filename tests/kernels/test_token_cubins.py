@@ -79,7 +79,7 @@ def test_real_shapes(name: str, columns: int) -> None:
     most = SPILLED.get((name, columns), 0)
     notes = [note for note in made.notes if note.code != "C003" or note.facts["bytes"] > most]
     assert not notes, "\n".join(note.render() for note in notes)
-    assert lowered.shared_bytes <= SM_90A.shared_per_block - 1024
+    assert lowered.shared_bytes <= SM_90A.shared_per_block
     uses = sass.by_role(nvrtc.instructions(made.cubin), source.roles)
     for role in budget.roles(lowered, SM_90A, {}, uses):
         assert role.used is not None and role.used <= role.registers, role
