@@ -259,7 +259,10 @@ def _torch(torch: Any, tensor: Any, name: str) -> View:
         return View(dtype, shape, tensor.stride(), address, place, True, tensor, None, "torch")
     if device.type != "cpu":
         text = f"`{name}` lives on {device}; a launch takes CPU and CUDA tensors"
-        raise error("H014", text, hint=f"{name}.cpu() makes a copy that the simulator takes")
+        hint = f"{name}.cpu() makes a copy that the simulator takes"
+        if device.type == "meta":
+            hint = f"a tensor on meta has no data: make `{name}` with torch.empty or from data"
+        raise error("H014", text, hint=hint)
     view = View(dtype, shape, tensor.stride(), address, SIM, True, tensor)
     view.host = _as_numpy(view)
     return view
