@@ -221,7 +221,10 @@ def arrive(t: Translator, op: watch.Arrive) -> Step:
                 return  # the arrival itself reports it
             block = peers[number].batch
         notes = Notes(s[slot], m, int(block.linear[0]), size)
-        row = rows + words.BARRIER_ROW * index_of(op, s, offset)
+        index = index_of(op, s, offset)
+        if index >= op.barriers:
+            return  # the arrival itself reports it
+        row = rows + words.BARRIER_ROW * index
         phase = notes.add(row, count) // op.arrivals
         if announced and notes.at >= 0:
             held = int(notes.flat[notes.at + row + 1])
